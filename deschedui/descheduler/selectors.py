@@ -15,7 +15,10 @@ _VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
-_ALPHANUMERIC = "consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+_ALPHANUMERIC = (
+    "consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character"
+)
 _NAME_RULE = (
     f"must {_ALPHANUMERIC} (e.g. 'MyName',  or 'my.name',  or '123-abc', "
     f"regex used for validation is '{_NAME.pattern}')"
@@ -38,7 +41,7 @@ class SelectorError(ValueError):
 
 
 class Requirement(msgspec.Struct, frozen=True, rename="camel"):
-    """One condition on one label. ``operator`` is the API's word (``In`` …), or ``Gt``, ``Lt``, ``=``, ``!=``."""
+    """A condition on a label. ``operator`` is the API's word (``In`` …), or ``Gt``, ``Lt``, ``=``, ``!=``."""
 
     key: str = ""
     operator: str = ""
@@ -84,7 +87,7 @@ class LabelSelector(msgspec.Struct, frozen=True, rename="camel"):
     match_expressions: tuple[Requirement, ...] | None = None
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether all conditions hold. Ask ``problem()`` first: an invalid selector has no true answer."""
+        """Say whether all conditions hold. Ask ``problem()`` first: an invalid one has no true answer."""
         wanted = self.match_labels or {}
         return all(labels.get(key) == value for key, value in wanted.items()) and all(
             requirement.matches(labels) for requirement in self.match_expressions or ()
@@ -113,7 +116,7 @@ class StringSelector(msgspec.Struct, frozen=True):
 
 
 def parse_string_selector(text: str) -> StringSelector:
-    """Read ``k=v``, ``k!=v``, ``k in (a,b)``, ``k notin (a,b)``, ``k``, ``!k``, ``k>5``, ``k<5``, joined by commas.
+    """Read ``k=v``, ``k!=v``, ``k in (a,b)``, ``k notin (a,b)``, ``k``, ``!k``, ``k>5``, ``k<5`` and commas.
 
     Raises SelectorError with the text that Kubernetes prints for the same selector.
     """
@@ -309,7 +312,7 @@ class _Parser:
         return values
 
     def _take_listed(self, values: list[str]) -> bool:
-        """Take a word or a comma of a list; say whether more follows. Nothing beside a comma is the empty value."""
+        """Take a word or a comma; say whether more follows. Nothing beside a comma is the empty value."""
         token = self._next()
         if token.kind == "word":
             values.append(token.text)

@@ -15,8 +15,8 @@ BAD_NAME = (
     "regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
 BAD_VALUE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
-    "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', "
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', "
     "regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 
@@ -133,9 +133,7 @@ def test_all_conditions_of_an_object_must_hold() -> None:
         ),
         (
             Requirement("a", "In", ("b c",)),
-            'values[0][a]: Invalid value: "b c": a valid label must be an empty string or consist of alphanumeric '
-            "characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  "
-            "or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+            f'values[0][a]: Invalid value: "b c": {BAD_VALUE}',
         ),
         (Requirement("/x", "Exists"), 'key: Invalid value: "/x": prefix part must be non-empty'),
         (
