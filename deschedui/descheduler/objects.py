@@ -1,8 +1,8 @@
 """The Kubernetes objects that the engine reads, and of each only the fields it reads.
 
 Decoded straight from the bytes of a list response. Names are Kubernetes' own, written in Python's case
-(``rename="camel"``); fields that are not named here are skipped while decoding, so a list of 50,000 pods costs
-what is used of it. All of it is frozen: the engine never changes what it was given.
+(``rename="camel"``); fields that are not named here are skipped while decoding, so a list of 50,000 pods
+costs what is used of it. All of it is frozen: the engine never changes what it was given.
 
 Quantities stay the text they came as (see :mod:`.quantities`); times are aware ``datetime`` values.
 """
@@ -23,11 +23,11 @@ class _Object(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, g
     """Base of everything here: frozen, camel-cased, unknown fields ignored, no cycles to collect."""
 
 
-class Present(_Object):
+class Present(_Object, frozen=True):
     """A field of which only the presence matters, such as ``emptyDir``."""
 
 
-class OwnerReference(_Object):
+class OwnerReference(_Object, frozen=True):
     """Who made an object; ``controller`` marks the one that keeps it alive."""
 
     kind: str = ""
@@ -37,7 +37,7 @@ class OwnerReference(_Object):
     controller: bool | None = None
 
 
-class ObjectMeta(_Object):
+class ObjectMeta(_Object, frozen=True):
     """Name, labels, owners and times of an object."""
 
     name: str = ""
@@ -53,7 +53,7 @@ class ObjectMeta(_Object):
     generation: int = 0
 
 
-class ListMeta(_Object):
+class ListMeta(_Object, frozen=True):
     """The head of a list: where the next page starts, and which state it shows."""
 
     resource_version: str = ""
@@ -61,7 +61,7 @@ class ListMeta(_Object):
     remaining_item_count: int | None = None
 
 
-class Condition(_Object):
+class Condition(_Object, frozen=True):
     """A condition of a pod or a node."""
 
     type: str = ""
@@ -74,7 +74,7 @@ class Condition(_Object):
 # ---- selectors and affinity
 
 
-class LabelSelectorRequirement(_Object):
+class LabelSelectorRequirement(_Object, frozen=True):
     """One requirement of a label selector: ``In``, ``NotIn``, ``Exists`` or ``DoesNotExist``."""
 
     key: str = ""
@@ -82,14 +82,14 @@ class LabelSelectorRequirement(_Object):
     values: tuple[str, ...] = ()
 
 
-class LabelSelector(_Object):
+class LabelSelector(_Object, frozen=True):
     """A label selector as an object; all of it must hold, and an empty one matches everything."""
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 
-class NodeSelectorRequirement(_Object):
+class NodeSelectorRequirement(_Object, frozen=True):
     """One requirement on a node's labels or fields: as above, and ``Gt``, ``Lt``."""
 
     key: str = ""
@@ -97,27 +97,27 @@ class NodeSelectorRequirement(_Object):
     values: tuple[str, ...] = ()
 
 
-class NodeSelectorTerm(_Object):
+class NodeSelectorTerm(_Object, frozen=True):
     """Requirements that must all hold; a term without any matches no node."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
 
-class NodeSelector(_Object):
+class NodeSelector(_Object, frozen=True):
     """Terms of which one must match; without terms no node matches."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
-class WeightedNodeTerm(_Object):
+class WeightedNodeTerm(_Object, frozen=True):
     """A preference for nodes, with its weight."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
-class NodeAffinity(_Object):
+class NodeAffinity(_Object, frozen=True):
     """Which nodes a pod must, and would like to, run on."""
 
     required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
@@ -126,7 +126,7 @@ class NodeAffinity(_Object):
     )
 
 
-class AntiAffinityTerm(_Object):
+class AntiAffinityTerm(_Object, frozen=True):
     """Pods that a pod must not share a topology with."""
 
     label_selector: LabelSelector | None = None
@@ -134,7 +134,7 @@ class AntiAffinityTerm(_Object):
     topology_key: str = ""
 
 
-class PodAntiAffinity(_Object):
+class PodAntiAffinity(_Object, frozen=True):
     """The required part of a pod's anti-affinity; the preferred part moves nobody."""
 
     required: tuple[AntiAffinityTerm, ...] = field(
@@ -142,14 +142,14 @@ class PodAntiAffinity(_Object):
     )
 
 
-class Affinity(_Object):
+class Affinity(_Object, frozen=True):
     """Where a pod wants to be: by node, and away from other pods."""
 
     node_affinity: NodeAffinity | None = None
     pod_anti_affinity: PodAntiAffinity | None = None
 
 
-class TopologySpreadConstraint(_Object):
+class TopologySpreadConstraint(_Object, frozen=True):
     """How evenly pods of one kind are to be spread."""
 
     max_skew: int = 0
@@ -161,7 +161,7 @@ class TopologySpreadConstraint(_Object):
     node_taints_policy: str | None = None
 
 
-class Taint(_Object):
+class Taint(_Object, frozen=True):
     """What keeps pods off a node unless they tolerate it."""
 
     key: str = ""
@@ -169,7 +169,7 @@ class Taint(_Object):
     effect: str = ""
 
 
-class Toleration(_Object):
+class Toleration(_Object, frozen=True):
     """Which taints a pod puts up with."""
 
     key: str = ""
@@ -181,14 +181,14 @@ class Toleration(_Object):
 # ---- pods
 
 
-class Resources(_Object):
+class Resources(_Object, frozen=True):
     """Requests and limits, of a container or of a whole pod."""
 
     requests: Quantities = {}
     limits: Quantities = {}
 
 
-class Container(_Object):
+class Container(_Object, frozen=True):
     """A container of a pod; ``restart_policy`` ``Always`` marks an init container as a sidecar."""
 
     name: str = ""
@@ -197,13 +197,13 @@ class Container(_Object):
     resources: Resources = Resources()
 
 
-class ClaimSource(_Object):
+class ClaimSource(_Object, frozen=True):
     """The claim that a volume uses."""
 
     claim_name: str = ""
 
 
-class Volume(_Object):
+class Volume(_Object, frozen=True):
     """A volume, as far as it ties its pod to a node or keeps data."""
 
     name: str = ""
@@ -213,13 +213,13 @@ class Volume(_Object):
     ephemeral: Present | None = None
 
 
-class PodResourceClaim(_Object):
+class PodResourceClaim(_Object, frozen=True):
     """A claim for devices (dynamic resource allocation)."""
 
     name: str = ""
 
 
-class PodSpec(_Object):
+class PodSpec(_Object, frozen=True):
     """What a pod asks for."""
 
     node_name: str = ""
@@ -238,14 +238,14 @@ class PodSpec(_Object):
     termination_grace_period_seconds: int | None = None
 
 
-class ContainerStateDetail(_Object):
+class ContainerStateDetail(_Object, frozen=True):
     """Why a container waits or ended, and with which exit code."""
 
     reason: str = ""
     exit_code: int = 0
 
 
-class ContainerState(_Object):
+class ContainerState(_Object, frozen=True):
     """The present state of a container; at most one of the fields is set."""
 
     waiting: ContainerStateDetail | None = None
@@ -253,7 +253,7 @@ class ContainerState(_Object):
     terminated: ContainerStateDetail | None = None
 
 
-class ContainerStatus(_Object):
+class ContainerStatus(_Object, frozen=True):
     """How a container is doing."""
 
     name: str = ""
@@ -262,7 +262,7 @@ class ContainerStatus(_Object):
     state: ContainerState = ContainerState()
 
 
-class PodStatus(_Object):
+class PodStatus(_Object, frozen=True):
     """How a pod is doing."""
 
     phase: str = ""
@@ -275,7 +275,7 @@ class PodStatus(_Object):
     ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class Pod(_Object):
+class Pod(_Object, frozen=True):
     """A pod."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -286,14 +286,14 @@ class Pod(_Object):
 # ---- everything else
 
 
-class NodeSpec(_Object):
+class NodeSpec(_Object, frozen=True):
     """What keeps pods off a node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
-class NodeStatus(_Object):
+class NodeStatus(_Object, frozen=True):
     """What a node has to give, and whether it is well."""
 
     allocatable: Quantities = {}
@@ -301,7 +301,7 @@ class NodeStatus(_Object):
     conditions: tuple[Condition, ...] = ()
 
 
-class Node(_Object):
+class Node(_Object, frozen=True):
     """A node."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -309,20 +309,20 @@ class Node(_Object):
     status: NodeStatus = NodeStatus()
 
 
-class Namespace(_Object):
+class Namespace(_Object, frozen=True):
     """A namespace; the engine reads its labels."""
 
     metadata: ObjectMeta = ObjectMeta()
 
 
-class PriorityClass(_Object):
+class PriorityClass(_Object, frozen=True):
     """A named priority."""
 
     metadata: ObjectMeta = ObjectMeta()
     value: int = 0
 
 
-class PodDisruptionBudgetSpec(_Object):
+class PodDisruptionBudgetSpec(_Object, frozen=True):
     """Which pods a budget covers, and what it promises; absent ``selector`` covers none, an empty one all."""
 
     selector: LabelSelector | None = None
@@ -331,7 +331,7 @@ class PodDisruptionBudgetSpec(_Object):
     unhealthy_pod_eviction_policy: str = ""
 
 
-class PodDisruptionBudgetStatus(_Object):
+class PodDisruptionBudgetStatus(_Object, frozen=True):
     """What a budget allows just now, as its controller counted it."""
 
     disruptions_allowed: int = 0
@@ -341,7 +341,7 @@ class PodDisruptionBudgetStatus(_Object):
     observed_generation: int = 0
 
 
-class PodDisruptionBudget(_Object):
+class PodDisruptionBudget(_Object, frozen=True):
     """A PodDisruptionBudget."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -349,7 +349,7 @@ class PodDisruptionBudget(_Object):
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 
-class PersistentVolumeClaimSpec(_Object):
+class PersistentVolumeClaimSpec(_Object, frozen=True):
     """The storage class and the volume of a claim."""
 
     storage_class_name: str | None = None
@@ -357,13 +357,13 @@ class PersistentVolumeClaimSpec(_Object):
     access_modes: tuple[str, ...] = ()
 
 
-class PersistentVolumeClaimStatus(_Object):
+class PersistentVolumeClaimStatus(_Object, frozen=True):
     """Whether a claim is bound."""
 
     phase: str = ""
 
 
-class PersistentVolumeClaim(_Object):
+class PersistentVolumeClaim(_Object, frozen=True):
     """A claim for storage."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -371,13 +371,13 @@ class PersistentVolumeClaim(_Object):
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
-class WorkloadSpec(_Object):
+class WorkloadSpec(_Object, frozen=True):
     """How many replicas a workload wants; absent means 1."""
 
     replicas: int | None = None
 
 
-class WorkloadStatus(_Object):
+class WorkloadStatus(_Object, frozen=True):
     """How many replicas a workload has."""
 
     replicas: int = 0
@@ -387,7 +387,7 @@ class WorkloadStatus(_Object):
     number_ready: int = 0
 
 
-class Workload(_Object):
+class Workload(_Object, frozen=True):
     """What owns pods: replicas wanted and ready, and who owns it in turn."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -395,75 +395,75 @@ class Workload(_Object):
     status: WorkloadStatus = WorkloadStatus()
 
 
-class ReplicaSet(Workload):
+class ReplicaSet(Workload, frozen=True):
     """A ReplicaSet; its owner is usually a Deployment."""
 
 
-class StatefulSet(Workload):
+class StatefulSet(Workload, frozen=True):
     """A StatefulSet; its pods come back under the same names."""
 
 
-class Deployment(Workload):
+class Deployment(Workload, frozen=True):
     """A Deployment, where it is read by itself."""
 
 
-class DaemonSet(Workload):
+class DaemonSet(Workload, frozen=True):
     """A DaemonSet, where it is read by itself."""
 
 
 # ---- lists
 
 
-class PodList(_Object):
+class PodList(_Object, frozen=True):
     """A page of pods."""
 
     metadata: ListMeta = ListMeta()
     items: list[Pod] = []
 
 
-class NodeList(_Object):
+class NodeList(_Object, frozen=True):
     """A page of nodes."""
 
     metadata: ListMeta = ListMeta()
     items: list[Node] = []
 
 
-class NamespaceList(_Object):
+class NamespaceList(_Object, frozen=True):
     """A page of namespaces."""
 
     metadata: ListMeta = ListMeta()
     items: list[Namespace] = []
 
 
-class PriorityClassList(_Object):
+class PriorityClassList(_Object, frozen=True):
     """A page of priority classes."""
 
     metadata: ListMeta = ListMeta()
     items: list[PriorityClass] = []
 
 
-class PodDisruptionBudgetList(_Object):
+class PodDisruptionBudgetList(_Object, frozen=True):
     """A page of budgets."""
 
     metadata: ListMeta = ListMeta()
     items: list[PodDisruptionBudget] = []
 
 
-class PersistentVolumeClaimList(_Object):
+class PersistentVolumeClaimList(_Object, frozen=True):
     """A page of claims."""
 
     metadata: ListMeta = ListMeta()
     items: list[PersistentVolumeClaim] = []
 
 
-class ReplicaSetList(_Object):
+class ReplicaSetList(_Object, frozen=True):
     """A page of ReplicaSets."""
 
     metadata: ListMeta = ListMeta()
     items: list[ReplicaSet] = []
 
 
-class StatefulSetList(_Object):
+class StatefulSetList(_Object, frozen=True):
     """A page of StatefulSets."""
 
     metadata: ListMeta = ListMeta()
@@ -483,7 +483,7 @@ def decode(data: bytes | str, kind: type[T]) -> T:
     tried first and nulls are dropped only where it fails.
 
     Raises:
-        msgspec.DecodeError: the text is not JSON (its subclass ``msgspec.ValidationError``: not such an object).
+        msgspec.DecodeError: the text is not JSON; its subclass ``ValidationError``: it is not such an object.
     """
     decoder = _DECODERS.get(kind)
     if decoder is None:
