@@ -1,0 +1,13 @@
+"""The application of deschedui: records, decides, shows."""
+
+from django.apps import AppConfig
+
+
+class DecisionsConfig(AppConfig):
+    """Loads the Celery application, so that ``shared_task`` finds its broker in every process."""
+
+    name = "decisions"
+    verbose_name = "Decisions"
+
+    def ready(self) -> None:
+        from deschedui import celery  # noqa: F401, PLC0415 - for its side effect, after Django is ready

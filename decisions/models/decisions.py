@@ -1,0 +1,194 @@
+"""Decisions: the record of who wanted to evict which pod, why, who decided, and what came of it."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from decisions.models.access import Caller
+from decisions.models.clusters import Cluster, PolicyVersion
+from decisions.models.cycles import Cycle
+from decisions.models.enums import ENDED, OCCUPYING, Event, Eviction, Executor, Rule, Verdict
+
+OPEN = Q(verdict=Verdict.PENDING) | (Q(verdict=Verdict.ALLOWED) & ~Q(eviction__in=ENDED))
+
+
+class Snapshot(models.Model):
+    """A pod or node as it was, kept once per content: an allow-list of fields, no secrets (``kube.redact``)."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    kind = models.CharField(max_length=20)
+    body = models.BinaryField(help_text="zlib JSON, at most 64 kB before compression.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects: ClassVar[models.Manager["Snapshot"]]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.digest[:12]}"
+
+
+class Decision(models.Model):
+    """This pod UID, this asker, this answer, why, by whom, and what came of it."""
+
+    # Who asks for which pod.
+    cluster = models.ForeignKey(Cluster, models.PROTECT, related_name="decisions")
+    asker = models.CharField(max_length=80, help_text="'policy', or 'caller:<id>'.")
+    asker_name = models.CharField(max_length=200)
+    caller = models.ForeignKey(Caller, models.SET_NULL, null=True, blank=True, related_name="decisions")
+    executor = models.CharField(max_length=5, choices=Executor.choices)
+    pod_uid = models.CharField(max_length=128)
+    namespace = models.CharField(max_length=63)
+    pod_name = models.CharField(max_length=253)
+    node = models.CharField(max_length=253, blank=True, help_text="Empty for a pod that is not scheduled.")
+    owner_kind = models.CharField(max_length=63, blank=True)
+    owner_name = models.CharField(max_length=253, blank=True)
+    owner_uid = models.CharField(max_length=128, blank=True, help_text="Of the controller: ReplicaSet, StatefulSet …")
+    workload = models.CharField(
+        max_length=320, blank=True, help_text="Kind/name that an SRE knows: Deployment/web, not its ReplicaSet."
+    )
+    verified = models.BooleanField(default=True, help_text="False: claimed by a caller, checked by nobody.")
+
+    # Why.
+    cycle = models.ForeignKey(Cycle, models.SET_NULL, null=True, blank=True, related_name="decisions")
+    policy = models.ForeignKey(PolicyVersion, models.SET_NULL, null=True, blank=True)
+    profile = models.CharField(max_length=253, blank=True)
+    plugin = models.CharField(max_length=253, blank=True)
+    reason = models.CharField(max_length=4096, blank=True)
+    grace_period_seconds = models.BigIntegerField(null=True, blank=True)
+    nominated_count = models.PositiveIntegerField(default=1)
+    nominated_at = models.DateTimeField(help_text="Last nominated or asked for.")
+    extender_effect = models.CharField(max_length=5, blank=True, help_text="allow, deny, skip; empty: none was asked.")
+    extender_decided_by = models.CharField(max_length=20, blank=True)
+    extender_reason = models.CharField(max_length=4096, blank=True)
+    failure_mode = models.CharField(max_length=20, blank=True)
+    extenders = models.JSONField(default=list, help_text="Every extender's outcome (ExtenderOutcome.as_dict).")
+    forecast = models.JSONField(default=dict, help_text="What would happen (Forecast.as_dict), when last nominated.")
+    pod_snapshot = models.ForeignKey(Snapshot, models.SET_NULL, null=True, blank=True, related_name="+")
+    node_snapshot = models.ForeignKey(Snapshot, models.SET_NULL, null=True, blank=True, related_name="+")
+
+    # The verdict: written by services.verdicts only.
+    verdict = models.CharField(max_length=10, choices=Verdict.choices, default=Verdict.PENDING)
+    rule = models.CharField(max_length=10, choices=Rule.choices, default=Rule.NONE)
+    version = models.PositiveIntegerField(default=1, help_text="Goes up when what a reviewer saw has changed.")
+    decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
+    decided_by_name = models.CharField(max_length=200, blank=True, help_text="Also says when it was a token.")
+    decided_at = models.DateTimeField(null=True, blank=True)
+    decision_reason = models.CharField(max_length=4096, blank=True)
+    override = models.BooleanField(default=False)
+    cooldown_until = models.DateTimeField(null=True, blank=True, help_text="A human's denial holds; or nobody answered.")
+    expires_at = models.DateTimeField(null=True, blank=True)
+    unanswered = models.PositiveIntegerField(default=0, help_text="How often this asker got no answer for this UID before.")
+    moment = models.JSONField(default=dict, help_text="What was shown at approval: ready, desired, pdb, node, policy.")
+
+    # The eviction: written by services.evictions only.
+    eviction = models.CharField(max_length=13, choices=Eviction.choices, default=Eviction.NONE)
+    attempt = models.PositiveIntegerField(default=0)
+    not_before = models.DateTimeField(null=True, blank=True, help_text="Undo time, back-off, Retry-After.")
+    lease_until = models.DateTimeField(null=True, blank=True)
+    claimed_by = models.CharField(max_length=200, blank=True)
+    failures = models.PositiveIntegerField(default=0, help_text="Answers in a row that said nothing (up to 5).")
+    cause = models.CharField(max_length=40, blank=True, help_text="EvictionCause of the last answer.")
+    message = models.TextField(blank=True, help_text="What the API server said last, in words.")
+    pdb = models.CharField(max_length=253, blank=True)
+    webhook = models.CharField(max_length=253, blank=True)
+    held = models.CharField(max_length=300, blank=True, help_text="Why a queued one is held back; empty: it is not.")
+    waits_for = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="+")
+    released_at = models.DateTimeField(null=True, blank=True, help_text="When the pace first let it go.")
+    told_at = models.DateTimeField(null=True, blank=True, help_text="When the asker first heard a yes.")
+    told_count = models.PositiveIntegerField(default=0)
+    accepted_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    unconfirmed = models.BooleanField(default=False)
+    replacement_uid = models.CharField(max_length=128, blank=True)
+    replacement_name = models.CharField(max_length=253, blank=True)
+    replacement_node = models.CharField(max_length=253, blank=True)
+    replacement_seen_at = models.DateTimeField(null=True, blank=True)
+    replacement_ready_at = models.DateTimeField(null=True, blank=True)
+
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    objects: ClassVar[models.Manager["Decision"]]
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "pod_uid", "asker"], condition=OPEN, name="one_open_decision"),
+            models.UniqueConstraint(
+                fields=["cluster", "pod_uid"], condition=Q(eviction__in=OCCUPYING), name="one_eviction_per_pod"
+            ),
+            models.CheckConstraint(
+                condition=~Q(eviction__in=(*OCCUPYING, Eviction.DELEGATED)) | Q(verdict=Verdict.ALLOWED),
+                name="eviction_needs_an_allowed_verdict",
+            ),
+            models.CheckConstraint(
+                condition=~Q(verdict=Verdict.DENIED, rule=Rule.HUMAN) | ~Q(decision_reason=""),
+                name="a_humans_denial_has_a_reason",
+            ),
+            models.CheckConstraint(
+                condition=~Q(eviction=Eviction.EVICTING) | Q(lease_until__isnull=False), name="evicting_has_a_lease"
+            ),
+            models.CheckConstraint(
+                condition=~Q(eviction__in=(Eviction.QUEUED, Eviction.BLOCKED, Eviction.EVICTING), executor=Executor.ASKER),
+                name="we_evict_only_what_is_ours",
+            ),
+        ]
+        indexes = [
+            # queries.inbox: what waits, by time left.
+            models.Index(fields=["cluster", "expires_at"], condition=Q(verdict=Verdict.PENDING), name="inbox_pending"),
+            # queries.history: newest first, the page's order; and with the common filters.
+            models.Index(fields=["-created_at", "-id"], name="history_newest"),
+            models.Index(fields=["cluster", "-created_at", "-id"], name="history_cluster"),
+            models.Index(fields=["verdict", "-created_at", "-id"], name="history_verdict"),
+            models.Index(fields=["namespace", "-created_at", "-id"], name="history_namespace"),
+            # doors and cycles: everything known of one pod.
+            models.Index(fields=["cluster", "pod_uid", "asker", "-id"], name="decision_by_pod"),
+            # evictions.due and follow: what is open, a handful of rows among many.
+            models.Index(
+                fields=["cluster", "eviction", "not_before"],
+                condition=Q(eviction__in=(*OCCUPYING, Eviction.DELEGATED)),
+                name="eviction_open",
+            ),
+            # cycles' pages: the decisions of a cycle; workload: its history.
+            models.Index(fields=["cluster", "namespace", "workload", "-id"], name="decision_by_workload"),
+        ]
+
+    def __str__(self) -> str:
+        return f"decision {self.pk}: {self.namespace}/{self.pod_name}"
+
+    def get_absolute_url(self) -> str:
+        """The short address that goes into chats and tickets."""
+        return reverse("decision", args=[self.pk])
+
+    @property
+    def is_open(self) -> bool:
+        """Pending, or allowed with an eviction that has not ended."""
+        return self.verdict == Verdict.PENDING or (self.verdict == Verdict.ALLOWED and self.eviction not in ENDED)
+
+    @property
+    def pod(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.pod_name}"
+
+
+class DecisionEvent(models.Model):
+    """One line of the timeline: who, when, what, why. Append-only; written by ``services.timeline`` only."""
+
+    decision = models.ForeignKey(Decision, models.PROTECT, related_name="events")
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=20, choices=Event.choices)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
+    by_name = models.CharField(max_length=200, blank=True)
+    reason = models.CharField(max_length=4096, blank=True)
+    detail = models.JSONField(default=dict, blank=True)
+
+    objects: ClassVar[models.Manager["DecisionEvent"]]
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["decision", "id"], name="timeline")]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} at {self.at:%F %T}"

@@ -1,0 +1,64 @@
+"""What keeps running: workers that say they are alive, the reasons a team uses, and what a person prefers."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+
+class Heartbeat(models.Model):
+    """The last sign of life of a worker: it took a task from the broker and wrote to the database."""
+
+    name = models.CharField(max_length=200, unique=True)
+    seen_at = models.DateTimeField()
+
+    objects: ClassVar[models.Manager["Heartbeat"]]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TeamReason(models.Model):
+    """A reason for a denial that is one key away."""
+
+    text = models.CharField(max_length=200, unique=True)
+
+    objects: ClassVar[models.Manager["TeamReason"]]
+
+    class Meta:
+        ordering = ["text"]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Preference(models.Model):
+    """What one person prefers."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="preference")
+    time_zone = models.CharField(max_length=60, blank=True, help_text="Empty: the installation's.")
+    keys = models.BooleanField(default=True, help_text="Single-key shortcuts.")
+
+    objects: ClassVar[models.Manager["Preference"]]
+
+    def __str__(self) -> str:
+        return f"preferences of {self.user}"
+
+
+class AuditEntry(models.Model):
+    """What was set by whom, beside decisions: arming, pausing, freezes, settings, roles, tokens, policies."""
+
+    at = models.DateTimeField()
+    by = models.CharField(max_length=200)
+    what = models.CharField(max_length=60)
+    cluster = models.ForeignKey("Cluster", models.SET_NULL, null=True, blank=True, related_name="+")
+    subject = models.CharField(max_length=300, blank=True)
+    detail = models.JSONField(default=dict, blank=True)
+
+    objects: ClassVar[models.Manager["AuditEntry"]]
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.what} by {self.by}"

@@ -1,0 +1,54 @@
+"""The Celery application. Messages hold ids; state lives in the database; nothing depends on a message arriving."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deschedui.settings")
+
+from deschedui.settings import ENV
+
+
+def _broker(url: str) -> dict[str, Any]:
+    if not url.startswith("filesystem://"):
+        return {"broker_url": url, "broker_transport_options": {"visibility_timeout": 3600}}
+    folder = Path(url.removeprefix("filesystem://"))
+    (folder / "queue").mkdir(parents=True, exist_ok=True)
+    (folder / "control").mkdir(parents=True, exist_ok=True)
+    return {
+        "broker_url": "filesystem://",
+        "broker_transport_options": {
+            "data_folder_in": str(folder / "queue"),
+            "data_folder_out": str(folder / "queue"),
+            "control_folder": str(folder / "control"),
+            "polling_interval": 0.1,
+        },
+    }
+
+
+app = Celery("deschedui")
+app.conf.update(
+    **_broker(ENV.broker_url),
+    task_ignore_result=True,
+    task_acks_late=True,
+    task_default_queue="deschedui",
+    task_serializer="json",
+    accept_content=["json"],
+    timezone="UTC",
+    broker_connection_retry_on_startup=True,
+    # Publishing must not hold up a click when the broker is away: the sweep finds what was not enqueued.
+    task_publish_retry=False,
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    # Every task looks in the database for what is due, so a tick that came too late may be dropped.
+    beat_schedule={
+        "tick": {
+            "task": "decisions.tasks.tick",
+            "schedule": ENV.tick_seconds,
+            "options": {"expires": max(ENV.tick_seconds * 5, 10.0)},
+        },
+    },
+)
+app.autodiscover_tasks(["decisions"])
