@@ -15,6 +15,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import field
 
+from .selectors import LabelSelector
+
 Quantities = dict[str, str | int | float]
 """Resource name to amount, as it was written (``{"cpu": "500m", "memory": "1Gi"}``)."""
 
@@ -74,23 +76,8 @@ class Condition(_Object, frozen=True):
 # ---- selectors and affinity
 
 
-class LabelSelectorRequirement(_Object, frozen=True):
-    """One requirement of a label selector: ``In``, ``NotIn``, ``Exists`` or ``DoesNotExist``."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
-
-
-class LabelSelector(_Object, frozen=True):
-    """A label selector as an object; all of it must hold, and an empty one matches everything."""
-
-    match_labels: dict[str, str] = {}
-    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
-
-
 class NodeSelectorRequirement(_Object, frozen=True):
-    """One requirement on a node's labels or fields: as above, and ``Gt``, ``Lt``."""
+    """One requirement on a node: ``In``, ``NotIn``, ``Exists``, ``DoesNotExist``, ``Gt`` or ``Lt``."""
 
     key: str = ""
     operator: str = ""
