@@ -10,14 +10,21 @@ the rules below. The texts are those of the API server's eviction handler
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-import msgspec
-
-from deschedui.descheduler.objects import LabelSelector, LabelSelectorRequirement, PodDisruptionBudget
+from deschedui.descheduler.objects import PodDisruptionBudget
+from deschedui.kube.answers import (
+    RawAnswer,
+    StatusBody,
+    StatusCause,
+    missing_right,
+    retry_after_seconds,
+    status_of,
+    text_of,
+)
 from deschedui.kube.text import mask_urls, one_line, sentence
 
 EvictionStatus = Literal[
@@ -30,7 +37,6 @@ MAX_TRIES: Final = 5
 FIRST_BACKOFF_SECONDS: Final = 30.0
 LONGEST_BACKOFF_SECONDS: Final = 600.0
 DEFAULT_THROTTLE_SECONDS: Final = 10.0
-LONGEST_RETRY_AFTER_SECONDS: Final = 600.0
 # What KubeVirt and the descheduler agreed on: the pod is being moved by somebody else.
 IN_BACKGROUND_TEXT: Final = "Eviction triggered evacuation"
 
@@ -118,26 +124,6 @@ def eviction_annotations(*, profile: str, plugin: str, reason: str, approved_by:
 
 
 @dataclass(frozen=True, slots=True)
-class RawAnswer:
-    """What came back. ``status`` 0: no answer, and ``no_answer`` says why."""
-
-    status: int
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    no_answer: str = ""
-
-    @classmethod
-    def missing(cls, why: str) -> RawAnswer:
-        """No answer at all: the connection failed, or the time was over."""
-        return cls(0, no_answer=why)
-
-    def header(self, name: str) -> str:
-        """A header's value, whatever the case of its name; empty where it is absent."""
-        wanted = name.lower()
-        return next((value for key, value in self.headers.items() if key.lower() == wanted), "")
-
-
-@dataclass(frozen=True, slots=True)
 class EvictionResult:
     """What an answer means for the eviction.
 
@@ -179,80 +165,6 @@ class EvictionResult:
 EvictionAnswer = EvictionResult
 
 
-# ---- reading a Status
-
-
-class _Cause(msgspec.Struct, frozen=True):
-    reason: str | None = None
-    message: str | None = None
-    field: str | None = None
-
-
-class _Details(msgspec.Struct, frozen=True, rename="camel"):
-    name: str | None = None
-    group: str | None = None
-    kind: str | None = None
-    causes: list[_Cause] | None = None
-    retry_after_seconds: int | None = None
-
-
-class StatusBody(msgspec.Struct, frozen=True, rename="camel"):
-    """A ``metav1.Status``, as far as it is read."""
-
-    kind: str | None = None
-    status: str | None = None
-    message: str | None = None
-    reason: str | None = None
-    details: _Details | None = None
-
-    def causes(self) -> Sequence[_Cause]:
-        """The causes, an empty list where there are none."""
-        return (self.details.causes if self.details else None) or ()
-
-    @property
-    def detail_kind(self) -> str:
-        """The kind that the error is about, as the server writes it (``pods``)."""
-        return (self.details.kind if self.details else None) or ""
-
-
-_STATUS: Final = msgspec.json.Decoder(StatusBody)
-
-
-def status_of(body: bytes) -> StatusBody | None:
-    """The ``Status`` in a body; ``None`` for plain text, HTML or anything else."""
-    try:
-        found = _STATUS.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return found if found.kind == "Status" else None
-
-
-def retry_after_seconds(answer: RawAnswer, status: StatusBody | None = None) -> float | None:
-    """How long the server asks us to wait, 1 s to 10 min; ``None`` where it does not say it in seconds."""
-    text = answer.header("Retry-After").strip()
-    seconds = int(text) if re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) else 0
-    if not seconds and status is not None and status.details is not None:
-        seconds = status.details.retry_after_seconds or 0
-    return float(min(seconds, LONGEST_RETRY_AFTER_SECONDS)) if seconds > 0 else None
-
-
-_RBAC: Final = re.compile(
-    r'User "[^"]*" cannot (?P<verb>\S+) (?:resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
-    r'|path "(?P<path>[^"]+)")'
-)
-
-
-def missing_right(message: str) -> tuple[str, str] | None:
-    """The verb and the resource that RBAC misses (``create``, ``pods/eviction``), or ``None``."""
-    found = _RBAC.search(message)
-    if not found:
-        return None
-    if found["path"]:
-        return found["verb"], one_line(found["path"], MAX_WHO)
-    resource, group = found["resource"], found["group"]
-    return found["verb"], one_line(f"{resource}.{group}" if group else resource, MAX_WHO)
-
-
 # ---- which PDBs cover a pod
 
 
@@ -264,30 +176,11 @@ def matching_pdbs(
         sorted(
             pdb.metadata.name
             for pdb in pdbs
-            if pdb.metadata.namespace in {namespace, ""} and _covers(pdb.spec.selector, labels)
+            if pdb.metadata.namespace in {namespace, ""}
+            and pdb.spec.selector is not None
+            and pdb.spec.selector.matches(labels)
         )
     )
-
-
-def _covers(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    if selector is None:
-        return False
-    exact = all(labels.get(key) == value for key, value in selector.match_labels.items())
-    return exact and all(_fulfils(requirement, labels) for requirement in selector.match_expressions)
-
-
-def _fulfils(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    value = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value is not None and value in requirement.values
-        case "NotIn":
-            return value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-    return False
 
 
 # ---- what an answer means
@@ -308,15 +201,13 @@ class _Seen:
 
     @property
     def text(self) -> str:
-        if self.status is not None:
-            return self.status.message or ""
-        return self.answer.body[:4000].decode("utf-8", "replace")
+        return text_of(self.answer, self.status)
 
     @property
     def retry_after(self) -> float | None:
         return retry_after_seconds(self.answer, self.status)
 
-    def cause(self, reason: str) -> _Cause | None:
+    def cause(self, reason: str) -> StatusCause | None:
         causes = self.status.causes() if self.status else ()
         return next((cause for cause in causes if cause.reason == reason), None)
 
