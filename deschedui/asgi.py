@@ -1,4 +1,4 @@
-"""The ASGI application: pages, API and doors."""
+"""The ASGI application: doors in front, then Django's pages and API."""
 
 import os
 
@@ -6,4 +6,8 @@ from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deschedui.settings")
 
-application = get_asgi_application()
+django_application = get_asgi_application()
+
+from decisions.doors.asgi import with_doors  # noqa: E402 - the registry of applications must be ready
+
+application = with_doors(django_application)

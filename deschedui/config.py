@@ -61,8 +61,12 @@ class Environment(BaseModel):
     cluster_in_cluster: bool = Field(
         default=False, description="That cluster is the one we run in (service account)."
     )
-    cluster_kubeconfig: str = Field("", description="That cluster's kubeconfig file; empty: the client's default.")
-    cluster_context: str = Field("", description="That cluster's context in the kubeconfig; empty: the current.")
+    cluster_kubeconfig: str = Field(
+        "", description="That cluster's kubeconfig file; empty: the client's default."
+    )
+    cluster_context: str = Field(
+        "", description="That cluster's context in the kubeconfig; empty: the current."
+    )
     policy_file: str = Field("", description="That cluster's DeschedulerPolicy file.")
     policy_configmap: str = Field("", description="Or a ConfigMap, as namespace/name/key.")
     extender_files: str = Field("", description="Folder below which a policy may name TLS and header files.")
@@ -71,10 +75,16 @@ class Environment(BaseModel):
     extender_concurrency: int = Field(32, ge=1, le=512, description="Extender calls in flight for one cycle.")
     worker_concurrency: int = Field(8, ge=1, le=64, description="Threads of one worker.")
     tick_seconds: float = Field(
-        2.0, ge=0.1, le=60, description="How often beat looks for what is due; pages say a worker is away after 30 s."
+        2.0,
+        ge=0.1,
+        le=60,
+        description="How often beat looks for what is due; pages say a worker is away after 30 s.",
     )
     api_undo_seconds: float = Field(
-        0.0, ge=0, le=60, description="Wait between an approval by API and the eviction; pages have the cluster's."
+        0.0,
+        ge=0,
+        le=60,
+        description="Wait between an approval by API and the eviction; pages have the cluster's.",
     )
 
 
@@ -96,7 +106,11 @@ def _raw_values(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 def _sentence(error: Mapping[str, Any]) -> str:
     variable = PREFIX + str(error["loc"][0]).upper()
-    shown = "" if "secret" in variable.lower() or "url" in variable.lower() else f" (it is {error['input']!r:.80})"
+    shown = (
+        ""
+        if "secret" in variable.lower() or "url" in variable.lower()
+        else f" (it is {error['input']!r:.80})"
+    )
     return f"{variable}: {error['msg']}{shown}"
 
 
@@ -112,7 +126,9 @@ def load(environ: Mapping[str, str]) -> Environment:
     except ValidationError as failure:
         problems += [_sentence(error) for error in failure.errors()]
     if not problems and not env.secret_key and not env.debug:
-        problems.append(f"{PREFIX}SECRET_KEY: must be set (or {PREFIX}SECRET_KEY_FILE) unless {PREFIX}DEBUG is on")
+        problems.append(
+            f"{PREFIX}SECRET_KEY: must be set (or {PREFIX}SECRET_KEY_FILE) unless {PREFIX}DEBUG is on"
+        )
     if problems:
         raise ConfigurationError("\n".join(problems))
     return env

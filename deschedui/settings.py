@@ -41,8 +41,6 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    # First, so that nothing of the framework can answer in a door's place (protocols.md section 2).
-    "decisions.doors.middleware.DoorMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -90,6 +88,7 @@ def _database(url: str) -> dict[str, Any]:
                 "timeout": 20,
                 "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
             },
+            "CONN_MAX_AGE": None,
             "TEST": {"NAME": str(path.with_name(f"test-{os.getpid()}.sqlite3"))},
         }
     parts = urlsplit(url)
@@ -188,7 +187,10 @@ LOGGING = {
     "formatters": {
         "line": {
             "()": structlog.stdlib.ProcessorFormatter,
-            "foreign_pre_chain": [structlog.stdlib.add_log_level, structlog.processors.TimeStamper(fmt="iso")],
+            "foreign_pre_chain": [
+                structlog.stdlib.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso"),
+            ],
             "processor": structlog.dev.ConsoleRenderer(colors=False)
             if DEBUG
             else structlog.processors.JSONRenderer(),

@@ -1,9 +1,8 @@
-"""Pages at the root, the API under /api/, what callers POST to under /doors/."""
+"""Pages at the root, the API under /api/. The doors stand in front of all this: ``decisions.doors.asgi``."""
 
 from django.urls import include, path
 
 urlpatterns = [
-    path("doors/", include("decisions.doors.urls")),
     path("api/", include("decisions.api.urls")),
     path("", include("decisions.web.urls")),
 ]

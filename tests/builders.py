@@ -35,7 +35,13 @@ def make_cluster(name: str = "prod", **fields: Any) -> Cluster:
     return Cluster.objects.create(**{"name": name, "armed": True, **fields})
 
 
-def make_user(name: str, role: str | None = None, *, clusters: list[Cluster] | None = None, namespaces: list[str] | None = None) -> User:
+def make_user(
+    name: str,
+    role: str | None = None,
+    *,
+    clusters: list[Cluster] | None = None,
+    namespaces: list[str] | None = None,
+) -> User:
     """A person, with a role everywhere or in some clusters and namespaces."""
     user = User.objects.create_user(name, password="correct horse battery")
     if role is not None:

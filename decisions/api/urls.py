@@ -1,3 +1,28 @@
-from django.urls import URLPattern, URLResolver
+"""The API's addresses. The browsable page is its own documentation."""
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from csp.constants import SELF
+from csp.decorators import csp_update
+from django.urls import URLPattern, URLResolver, include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.routers import SimpleRouter
+
+from decisions.api import views
+
+router = SimpleRouter(use_regex_path=False)
+router.register("decisions", views.DecisionViewSet, basename="api-decision")
+router.register("cycles", views.CycleViewSet, basename="api-cycle")
+router.register("policies", views.PolicyViewSet, basename="api-policy")
+router.register("freezes", views.FreezeViewSet, basename="api-freeze")
+router.register("clusters", views.ClusterViewSet, basename="api-cluster")
+
+# Swagger's page writes styles and a start script into itself; no other page may.
+docs = csp_update({"style-src": [SELF, "'unsafe-inline'"], "script-src": [SELF, "'unsafe-inline'"]})(
+    SpectacularSwaggerView.as_view(url_name="api-schema", permission_classes=[IsAuthenticated])
+)
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("v1/", include(router.urls)),
+    path("v1/openapi/", SpectacularAPIView.as_view(permission_classes=[IsAuthenticated]), name="api-schema"),
+    path("docs/", docs, name="api-docs"),
+]

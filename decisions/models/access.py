@@ -14,7 +14,9 @@ from decisions.models.enums import Role
 class RoleBinding(models.Model):
     """A user or a group has a role in some clusters (none: all) and namespaces (empty: all)."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="role_bindings")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="role_bindings"
+    )
     group = models.ForeignKey(Group, models.CASCADE, null=True, blank=True, related_name="role_bindings")
     role = models.CharField(max_length=10, choices=Role.choices)
     clusters = models.ManyToManyField(Cluster, blank=True, help_text="None chosen: every cluster.")
@@ -27,7 +29,8 @@ class RoleBinding(models.Model):
         ordering = ["id"]
         constraints = [
             models.CheckConstraint(
-                condition=Q(user__isnull=False, group__isnull=True) | Q(user__isnull=True, group__isnull=False),
+                condition=Q(user__isnull=False, group__isnull=True)
+                | Q(user__isnull=True, group__isnull=False),
                 name="role_binding_of_a_user_or_a_group",
             )
         ]
@@ -66,7 +69,9 @@ class Caller(models.Model):
     name = models.CharField(max_length=100)
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="callers")
     door = models.CharField(max_length=10, choices=Door.choices, default=Door.EXTENDER)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
     verb = models.CharField(max_length=63, default="evict", help_text="decisionVerb of its configuration.")
     interval_seconds = models.PositiveIntegerField(default=300, help_text="How often it asks.")
     timeout_seconds = models.FloatField(default=5.0, help_text="Its httpTimeout.")

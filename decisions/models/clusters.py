@@ -16,10 +16,16 @@ class Cluster(models.Model):
     in_cluster = models.BooleanField(default=False, help_text="Use the service account we run as.")
     kubeconfig = models.CharField(max_length=500, blank=True, help_text="File; empty: the client's default.")
     context = models.CharField(max_length=200, blank=True, help_text="Context; empty: the current one.")
-    policy_file = models.CharField(max_length=500, blank=True, help_text="DeschedulerPolicy file, read before each cycle.")
-    policy_configmap = models.CharField(max_length=600, blank=True, help_text="Or a ConfigMap: namespace/name/key.")
+    policy_file = models.CharField(
+        max_length=500, blank=True, help_text="DeschedulerPolicy file, read before each cycle."
+    )
+    policy_configmap = models.CharField(
+        max_length=600, blank=True, help_text="Or a ConfigMap: namespace/name/key."
+    )
     interval_seconds = models.PositiveIntegerField(default=300, help_text="From start to start of cycles.")
-    overrides = models.JSONField(default=dict, blank=True, help_text="Settings that differ from the defaults.")
+    overrides = models.JSONField(
+        default=dict, blank=True, help_text="Settings that differ from the defaults."
+    )
 
     armed = models.BooleanField(default=False)
     armed_at = models.DateTimeField(null=True, blank=True)
@@ -86,7 +92,9 @@ class Freeze(models.Model):
     set_by = models.CharField(max_length=200)
     lifted_at = models.DateTimeField(null=True, blank=True)
     lifted_by = models.CharField(max_length=200, blank=True)
-    calls_in_flight = models.PositiveIntegerField(default=0, help_text="Eviction calls under way when it was set.")
+    calls_in_flight = models.PositiveIntegerField(
+        default=0, help_text="Eviction calls under way when it was set."
+    )
     callers_told = models.PositiveIntegerField(default=0, help_text="Callers that had heard a yes by then.")
 
     objects: ClassVar[models.Manager["Freeze"]]
@@ -94,10 +102,14 @@ class Freeze(models.Model):
     class Meta:
         ordering = ["-set_at"]
         constraints = [
-            models.UniqueConstraint(fields=["cluster"], condition=Q(lifted_at=None), name="one_freeze_per_cluster"),
+            models.UniqueConstraint(
+                fields=["cluster"], condition=Q(lifted_at=None), name="one_freeze_per_cluster"
+            ),
             # lifted_by is empty while it holds: one constant, so that there is one row.
             models.UniqueConstraint(
-                fields=["lifted_by"], condition=Q(lifted_at=None, cluster=None), name="one_freeze_of_everything"
+                fields=["lifted_by"],
+                condition=Q(lifted_at=None, cluster=None),
+                name="one_freeze_of_everything",
             ),
         ]
 

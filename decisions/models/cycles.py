@@ -20,13 +20,16 @@ class Cycle(models.Model):
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True, blank=True)
     deadline_at = models.DateTimeField()
-    heartbeat_at = models.DateTimeField(help_text="A running cycle that stops saying so is dead and gets freed.")
+    heartbeat_at = models.DateTimeField(
+        help_text="A running cycle that stops saying so is dead and gets freed."
+    )
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True)
     step = models.CharField(max_length=40, blank=True)
     progress = models.CharField(max_length=200, blank=True)
     steps = models.JSONField(default=list, help_text="[{name, seconds, detail}] in order.")
     counts = models.JSONField(
-        default=dict, help_text="Funnel: nodes, pods, eligible, nominated, asked, allowed, waiting, denied, skipped, held_back."
+        default=dict,
+        help_text="Funnel: nodes, pods, eligible, nominated, asked, allowed, waiting, denied, skipped, held_back.",
     )
     limits = models.JSONField(default=list, help_text="Limits that were hit.")
     warnings = models.JSONField(default=list)

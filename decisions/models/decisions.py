@@ -44,9 +44,13 @@ class Decision(models.Model):
     node = models.CharField(max_length=253, blank=True, help_text="Empty for a pod that is not scheduled.")
     owner_kind = models.CharField(max_length=63, blank=True)
     owner_name = models.CharField(max_length=253, blank=True)
-    owner_uid = models.CharField(max_length=128, blank=True, help_text="Of the controller: ReplicaSet, StatefulSet …")
+    owner_uid = models.CharField(
+        max_length=128, blank=True, help_text="Of the controller: ReplicaSet, StatefulSet …"
+    )
     workload = models.CharField(
-        max_length=320, blank=True, help_text="Kind/name that an SRE knows: Deployment/web, not its ReplicaSet."
+        max_length=320,
+        blank=True,
+        help_text="Kind/name that an SRE knows: Deployment/web, not its ReplicaSet.",
     )
     verified = models.BooleanField(default=True, help_text="False: claimed by a caller, checked by nobody.")
 
@@ -59,28 +63,44 @@ class Decision(models.Model):
     grace_period_seconds = models.BigIntegerField(null=True, blank=True)
     nominated_count = models.PositiveIntegerField(default=1)
     nominated_at = models.DateTimeField(help_text="Last nominated or asked for.")
-    extender_effect = models.CharField(max_length=5, blank=True, help_text="allow, deny, skip; empty: none was asked.")
+    extender_effect = models.CharField(
+        max_length=5, blank=True, help_text="allow, deny, skip; empty: none was asked."
+    )
     extender_decided_by = models.CharField(max_length=20, blank=True)
     extender_reason = models.CharField(max_length=4096, blank=True)
     failure_mode = models.CharField(max_length=20, blank=True)
-    extenders = models.JSONField(default=list, help_text="Every extender's outcome (ExtenderOutcome.as_dict).")
-    forecast = models.JSONField(default=dict, help_text="What would happen (Forecast.as_dict), when last nominated.")
+    extenders = models.JSONField(
+        default=list, help_text="Every extender's outcome (ExtenderOutcome.as_dict)."
+    )
+    forecast = models.JSONField(
+        default=dict, help_text="What would happen (Forecast.as_dict), when last nominated."
+    )
     pod_snapshot = models.ForeignKey(Snapshot, models.SET_NULL, null=True, blank=True, related_name="+")
     node_snapshot = models.ForeignKey(Snapshot, models.SET_NULL, null=True, blank=True, related_name="+")
 
     # The verdict: written by services.verdicts only.
     verdict = models.CharField(max_length=10, choices=Verdict.choices, default=Verdict.PENDING)
     rule = models.CharField(max_length=10, choices=Rule.choices, default=Rule.NONE)
-    version = models.PositiveIntegerField(default=1, help_text="Goes up when what a reviewer saw has changed.")
-    decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
+    version = models.PositiveIntegerField(
+        default=1, help_text="Goes up when what a reviewer saw has changed."
+    )
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
     decided_by_name = models.CharField(max_length=200, blank=True, help_text="Also says when it was a token.")
     decided_at = models.DateTimeField(null=True, blank=True)
     decision_reason = models.CharField(max_length=4096, blank=True)
     override = models.BooleanField(default=False)
-    cooldown_until = models.DateTimeField(null=True, blank=True, help_text="A human's denial holds; or nobody answered.")
+    cooldown_until = models.DateTimeField(
+        null=True, blank=True, help_text="A human's denial holds; or nobody answered."
+    )
     expires_at = models.DateTimeField(null=True, blank=True)
-    unanswered = models.PositiveIntegerField(default=0, help_text="How often this asker got no answer for this UID before.")
-    moment = models.JSONField(default=dict, help_text="What was shown at approval: ready, desired, pdb, node, policy.")
+    unanswered = models.PositiveIntegerField(
+        default=0, help_text="How often this asker got no answer for this UID before."
+    )
+    moment = models.JSONField(
+        default=dict, help_text="What was shown at approval: ready, desired, pdb, node, policy."
+    )
 
     # The eviction: written by services.evictions only.
     eviction = models.CharField(max_length=13, choices=Eviction.choices, default=Eviction.NONE)
@@ -88,12 +108,16 @@ class Decision(models.Model):
     not_before = models.DateTimeField(null=True, blank=True, help_text="Undo time, back-off, Retry-After.")
     lease_until = models.DateTimeField(null=True, blank=True)
     claimed_by = models.CharField(max_length=200, blank=True)
-    failures = models.PositiveIntegerField(default=0, help_text="Answers in a row that said nothing (up to 5).")
+    failures = models.PositiveIntegerField(
+        default=0, help_text="Answers in a row that said nothing (up to 5)."
+    )
     cause = models.CharField(max_length=40, blank=True, help_text="EvictionCause of the last answer.")
     message = models.TextField(blank=True, help_text="What the API server said last, in words.")
     pdb = models.CharField(max_length=253, blank=True)
     webhook = models.CharField(max_length=253, blank=True)
-    held = models.CharField(max_length=300, blank=True, help_text="Why a queued one is held back; empty: it is not.")
+    held = models.CharField(
+        max_length=300, blank=True, help_text="Why a queued one is held back; empty: it is not."
+    )
     waits_for = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="+")
     released_at = models.DateTimeField(null=True, blank=True, help_text="When the pace first let it go.")
     told_at = models.DateTimeField(null=True, blank=True, help_text="When the asker first heard a yes.")
@@ -115,9 +139,13 @@ class Decision(models.Model):
     class Meta:
         ordering = ["-created_at", "-id"]
         constraints = [
-            models.UniqueConstraint(fields=["cluster", "pod_uid", "asker"], condition=OPEN, name="one_open_decision"),
             models.UniqueConstraint(
-                fields=["cluster", "pod_uid"], condition=Q(eviction__in=OCCUPYING), name="one_eviction_per_pod"
+                fields=["cluster", "pod_uid", "asker"], condition=OPEN, name="one_open_decision"
+            ),
+            models.UniqueConstraint(
+                fields=["cluster", "pod_uid"],
+                condition=Q(eviction__in=OCCUPYING),
+                name="one_eviction_per_pod",
             ),
             models.CheckConstraint(
                 condition=~Q(eviction__in=(*OCCUPYING, Eviction.DELEGATED)) | Q(verdict=Verdict.ALLOWED),
@@ -128,16 +156,22 @@ class Decision(models.Model):
                 name="a_humans_denial_has_a_reason",
             ),
             models.CheckConstraint(
-                condition=~Q(eviction=Eviction.EVICTING) | Q(lease_until__isnull=False), name="evicting_has_a_lease"
+                condition=~Q(eviction=Eviction.EVICTING) | Q(lease_until__isnull=False),
+                name="evicting_has_a_lease",
             ),
             models.CheckConstraint(
-                condition=~Q(eviction__in=(Eviction.QUEUED, Eviction.BLOCKED, Eviction.EVICTING), executor=Executor.ASKER),
+                condition=~Q(
+                    eviction__in=(Eviction.QUEUED, Eviction.BLOCKED, Eviction.EVICTING),
+                    executor=Executor.ASKER,
+                ),
                 name="we_evict_only_what_is_ours",
             ),
         ]
         indexes = [
             # queries.inbox: what waits, by time left.
-            models.Index(fields=["cluster", "expires_at"], condition=Q(verdict=Verdict.PENDING), name="inbox_pending"),
+            models.Index(
+                fields=["cluster", "expires_at"], condition=Q(verdict=Verdict.PENDING), name="inbox_pending"
+            ),
             # queries.history: newest first, the page's order; and with the common filters.
             models.Index(fields=["-created_at", "-id"], name="history_newest"),
             models.Index(fields=["cluster", "-created_at", "-id"], name="history_cluster"),
@@ -165,7 +199,9 @@ class Decision(models.Model):
     @property
     def is_open(self) -> bool:
         """Pending, or allowed with an eviction that has not ended."""
-        return self.verdict == Verdict.PENDING or (self.verdict == Verdict.ALLOWED and self.eviction not in ENDED)
+        return self.verdict == Verdict.PENDING or (
+            self.verdict == Verdict.ALLOWED and self.eviction not in ENDED
+        )
 
     @property
     def pod(self) -> str:

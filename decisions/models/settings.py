@@ -16,7 +16,7 @@ class ClusterSettings(BaseModel):
         "off",
         title="Unattended",
         description="What may happen without a human where a plugin says approval: NotRequired. "
-        "off: nothing; answers: an extender that said yes; failures: also what ignorable or failPolicy turned into a yes.",
+        "off: nothing; answers: an extender that said yes; failures: also what ignorable or failPolicy made a yes.",
     )
     prevent_self_review: bool = Field(
         default=False,
@@ -43,10 +43,18 @@ class ClusterSettings(BaseModel):
         15 * 60, ge=60, le=4 * HOUR, title="An approval holds", description="From when the pace lets it go."
     )
     approval_at_most_seconds: int = Field(
-        4 * HOUR, ge=60, le=24 * HOUR, title="An approval holds at most", description="After the approval itself."
+        4 * HOUR,
+        ge=60,
+        le=24 * HOUR,
+        title="An approval holds at most",
+        description="After the approval itself.",
     )
     delegated_seconds: int = Field(
-        24 * HOUR, ge=60, le=7 * 24 * HOUR, title="A told yes holds", description="After its first yes was told."
+        24 * HOUR,
+        ge=60,
+        le=7 * 24 * HOUR,
+        title="A told yes holds",
+        description="After its first yes was told.",
     )
     denial_cooldown_seconds: int = Field(
         24 * HOUR, ge=0, le=30 * 24 * HOUR, title="A denial holds", description="Changeable when denying."
@@ -58,21 +66,35 @@ class ClusterSettings(BaseModel):
         10, ge=1, le=1_000, title="Waiting per owner", description="Pending decisions of one owner."
     )
     in_flight_per_owner: int = Field(
-        1, ge=1, le=100, title="Evictions in flight per owner", description="The next when the replacement is Ready."
+        1,
+        ge=1,
+        le=100,
+        title="Evictions in flight per owner",
+        description="The next when the replacement is Ready.",
     )
     in_flight_per_cluster: int = Field(
         10, ge=1, le=500, title="Evictions in flight", description="In the whole cluster."
     )
     replacement_seconds: int = Field(
-        600, ge=30, le=HOUR, title="Held without a replacement after", description="The owner's rest is held then."
+        600,
+        ge=30,
+        le=HOUR,
+        title="Held without a replacement after",
+        description="The owner's rest is held then.",
     )
     cycle_seconds: int = Field(
         600, ge=10, le=HOUR, title="A cycle's deadline", description="What was not asked by then is skipped."
     )
     still_there_seconds: int = Field(
-        600, ge=60, le=HOUR, title="Say so when still there after", description="Still terminating, or not evicted."
+        600,
+        ge=60,
+        le=HOUR,
+        title="Say so when still there after",
+        description="Still terminating, or not evicted.",
     )
-    eviction_calls: int = Field(4, ge=1, le=64, title="Eviction calls in flight", description="To this API server.")
+    eviction_calls: int = Field(
+        4, ge=1, le=64, title="Eviction calls in flight", description="To this API server."
+    )
     requests_per_second: float = Field(
         20, ge=1, le=1_000, title="Requests a second", description="For cycles and carrying out."
     )

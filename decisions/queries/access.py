@@ -72,7 +72,9 @@ class Access:
         """Whether ``permission`` is given for the pod of this decision."""
         return self.may(permission, decision.cluster_id, decision.namespace)
 
-    def decisions(self, permission: str = Permission.VIEW, queryset: "QuerySet[Decision] | None" = None) -> "QuerySet[Decision]":
+    def decisions(
+        self, permission: str = Permission.VIEW, queryset: "QuerySet[Decision] | None" = None
+    ) -> "QuerySet[Decision]":
         """The decisions for which this permission is given; what is not in it does not exist for this person."""
         rows = Decision.objects.all() if queryset is None else queryset
         return self._limited(rows, permission, "cluster_id", "namespace")
@@ -86,7 +88,13 @@ class Access:
         return self._limited(Cycle.objects.all(), permission, "cluster_id", None)
 
     def _limited(
-        self, rows: "QuerySet[M]", permission: str, cluster_field: str, namespace_field: str | None, *, whole: bool = False
+        self,
+        rows: "QuerySet[M]",
+        permission: str,
+        cluster_field: str,
+        namespace_field: str | None,
+        *,
+        whole: bool = False,
     ) -> "QuerySet[M]":
         conditions: Sequence[Q] = [
             _condition(grant, cluster_field, namespace_field)

@@ -34,7 +34,10 @@ class Changed(Refused):
     code: str = "changed"
 
     def __str__(self) -> str:
-        parts = [f"{name} was {before or 'none'}, is now {after or 'none'}" for name, (before, after) in self.changes.items()]
+        parts = [
+            f"{name} was {before or 'none'}, is now {after or 'none'}"
+            for name, (before, after) in self.changes.items()
+        ]
         return "This changed since it was shown: " + ("; ".join(parts) or "look again") + "."
 
 

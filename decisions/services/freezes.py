@@ -48,7 +48,9 @@ def freeze(*, cluster: Cluster | None, by: Actor, reason: str, now: datetime) ->
 def lift(*, freeze_id: int, by: Actor, now: datetime) -> bool:
     """Lift a freeze; False if somebody else already did."""
     with transaction.atomic():
-        won = Freeze.objects.filter(pk=freeze_id, lifted_at=None).update(lifted_at=now, lifted_by=by.name[:200])
+        won = Freeze.objects.filter(pk=freeze_id, lifted_at=None).update(
+            lifted_at=now, lifted_by=by.name[:200]
+        )
         if won:
             row = Freeze.objects.get(pk=freeze_id)
             timeline.audit("freeze lifted", at=now, by=by, cluster=row.cluster, subject=row.reason)

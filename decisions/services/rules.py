@@ -21,7 +21,9 @@ class Ruling:
 PENDING = Ruling(Verdict.PENDING, Rule.NONE)
 
 
-def rule_on(outcome: ExtenderOutcome | None, *, frozen: bool, approval_required: bool, unattended: str) -> Ruling:
+def rule_on(
+    outcome: ExtenderOutcome | None, *, frozen: bool, approval_required: bool, unattended: str
+) -> Ruling:
     """What becomes of a nomination about which nothing is on record.
 
     Args:

@@ -71,7 +71,9 @@ def record(*, ask: Ask, now: datetime) -> Record:
 
 
 def _record_once(ask: Ask, now: datetime) -> Record:
-    known = Decision.objects.select_for_update().filter(cluster=ask.cluster, pod_uid=ask.pod_uid, asker=ask.asker)
+    known = Decision.objects.select_for_update().filter(
+        cluster=ask.cluster, pod_uid=ask.pod_uid, asker=ask.asker
+    )
     current = known.filter(OPEN).first()
     if current is not None and _is_live(current, now):
         return _nominate_again(current, ask, now)
@@ -118,11 +120,17 @@ def _create(ask: Ask, ruling: Ruling, *, unanswered: int, now: datetime) -> Deci
         moment=moment_of_ask(ask) if ruling.verdict == Verdict.ALLOWED else {},
     )
     timeline.append(
-        decision.pk, Event.ASKED, at=now, reason=ask.reason, detail={"asker": ask.asker_name, "node": ask.node}
+        decision.pk,
+        Event.ASKED,
+        at=now,
+        reason=ask.reason,
+        detail={"asker": ask.asker_name, "node": ask.node},
     )
     _note_extenders(decision.pk, ask, now)
     if ruling.verdict == Verdict.SKIPPED:
-        timeline.append(decision.pk, Event.SKIPPED, at=now, reason="left alone this cycle, by failPolicy Ignore")
+        timeline.append(
+            decision.pk, Event.SKIPPED, at=now, reason="left alone this cycle, by failPolicy Ignore"
+        )
     if ruling.verdict == Verdict.ALLOWED:
         timeline.append(decision.pk, Event.APPROVED, at=now, reason=f"unattended: {settings.unattended}")
         _hand_over(decision, not_before=now, now=now)
@@ -134,7 +142,9 @@ def _expiry(ask: Ask, ruling: Ruling, now: datetime) -> datetime | None:
     if ruling.verdict == Verdict.PENDING:
         return now + timedelta(seconds=ask.cluster.settings.pending_seconds)
     if ruling.verdict == Verdict.ALLOWED:
-        return approval_expiry(ask.cluster, ask.executor, ask.caller.interval_seconds if ask.caller else 0, now)
+        return approval_expiry(
+            ask.cluster, ask.executor, ask.caller.interval_seconds if ask.caller else 0, now
+        )
     return None
 
 
@@ -178,7 +188,11 @@ def _nominate_again(current: Decision, ask: Ask, now: datetime) -> Record:
     changes = differences(current, ask)
     version = current.version + bool(changes)
     Decision.objects.filter(pk=current.pk, verdict=Verdict.PENDING, version=current.version).update(
-        **ask.facts(), nominated_count=F("nominated_count") + 1, nominated_at=now, updated_at=now, version=version
+        **ask.facts(),
+        nominated_count=F("nominated_count") + 1,
+        nominated_at=now,
+        updated_at=now,
+        version=version,
     )
     timeline.append(
         current.pk,
@@ -220,7 +234,10 @@ def _waiting_room_is_full(ask: Ask) -> str:
     waiting = Decision.objects.filter(cluster=ask.cluster, verdict=Verdict.PENDING)
     if (count := waiting.count()) >= settings.max_waiting:
         return f"not recorded: {count} decisions wait already"
-    if ask.owner_uid and (count := waiting.filter(owner_uid=ask.owner_uid).count()) >= settings.max_waiting_per_owner:
+    if (
+        ask.owner_uid
+        and (count := waiting.filter(owner_uid=ask.owner_uid).count()) >= settings.max_waiting_per_owner
+    ):
         return f"not recorded: {count} decisions of {ask.workload or ask.owner_name} wait already"
     return ""
 
@@ -285,7 +302,13 @@ def approve(*, decision_id: int, version: int, by: Actor, undo_seconds: float, n
 
 
 def deny(
-    *, decision_id: int, version: int, by: Actor, reason: str, cooldown_seconds: int | None = None, now: datetime
+    *,
+    decision_id: int,
+    version: int,
+    by: Actor,
+    reason: str,
+    cooldown_seconds: int | None = None,
+    now: datetime,
 ) -> Decision:
     """A reviewer's no, with a reason; keeps this asker from this pod UID for a cool-down (None: the cluster's).
 
@@ -318,11 +341,15 @@ def undo(*, decision_id: int, by: Actor, now: datetime) -> Decision:
     with transaction.atomic():
         shown = Decision.objects.select_related("cluster").get(pk=decision_id)
         since = now - timedelta(seconds=shown.cluster.settings.undo_seconds)
-        still = Decision.objects.filter(pk=decision_id, verdict=Verdict.ALLOWED, rule=Rule.HUMAN, decided_at__gt=since)
+        still = Decision.objects.filter(
+            pk=decision_id, verdict=Verdict.ALLOWED, rule=Rule.HUMAN, decided_at__gt=since
+        )
         evictions.recall(decision_id, now=now)
         won = still.filter(eviction=Eviction.NONE).update(**_back_to_pending(shown.cluster, now))
         if not won:
-            raise Conflict(shown, "Too late to undo; it can be taken back, with a reason, as long as it was not tried.")
+            raise Conflict(
+                shown, "Too late to undo; it can be taken back, with a reason, as long as it was not tried."
+            )
         timeline.append(decision_id, Event.UNDONE, by=by, at=now)
     return Decision.objects.get(pk=decision_id)
 
@@ -367,12 +394,20 @@ def override(*, decision_id: int, by: Actor, reason: str, pod_exists: bool, now:
     """
     reason = _required_reason(reason)
     with transaction.atomic():
-        shown = Decision.objects.select_for_update(of=("self",)).select_related("cluster", "caller").get(pk=decision_id)
+        shown = (
+            Decision.objects.select_for_update(of=("self",))
+            .select_related("cluster", "caller")
+            .get(pk=decision_id)
+        )
         _refuse_self_review(shown, by)
         if shown.verdict != Verdict.DENIED:
-            raise Conflict(shown, f"Only a denial can be overridden; this one is {shown.get_verdict_display()}.")
+            raise Conflict(
+                shown, f"Only a denial can be overridden; this one is {shown.get_verdict_display()}."
+            )
         if not pod_exists:
-            raise Conflict(shown, f"Pod {shown.pod} with this UID no longer exists: there is nothing to evict.")
+            raise Conflict(
+                shown, f"Pod {shown.pod} with this UID no longer exists: there is nothing to evict."
+            )
         displace(shown, by=by, now=now)
         interval = shown.caller.interval_seconds if shown.caller else 0
         won = Decision.objects.filter(pk=decision_id, verdict=Verdict.DENIED).update(
@@ -408,7 +443,9 @@ def displace(decision: Decision, *, by: Actor, now: datetime) -> None:
         )
         if not won:
             raise Conflict(other, f"Decision {other.pk} for this pod is being carried out already.")
-        timeline.append(other.pk, Event.WITHDRAWN, by=by, at=now, reason=f"decision {decision.pk} takes its place")
+        timeline.append(
+            other.pk, Event.WITHDRAWN, by=by, at=now, reason=f"decision {decision.pk} takes its place"
+        )
 
 
 # --- what happens by itself -------------------------------------------------------------------------------
@@ -486,7 +523,9 @@ def _withdraw_one(decision_id: int, *, why: str, by: Actor, now: datetime) -> bo
     return True
 
 
-def back_to_pending(*, decision_id: int, why: str, changes: dict[str, tuple[str, str]], now: datetime) -> bool:
+def back_to_pending(
+    *, decision_id: int, why: str, changes: dict[str, tuple[str, str]], now: datetime
+) -> bool:
     """The moment of an approval is over (fewer ready replicas, another policy …): ask again, with the difference."""
     with transaction.atomic():
         row = Decision.objects.select_related("cluster").get(pk=decision_id)
@@ -568,7 +607,9 @@ def _back_to_pending(cluster: Cluster, now: datetime) -> dict[str, Any]:
 
 
 def _pending(decision_id: int, version: int, now: datetime) -> "QuerySet[Decision]":
-    return Decision.objects.filter(pk=decision_id, verdict=Verdict.PENDING, version=version, expires_at__gt=now)
+    return Decision.objects.filter(
+        pk=decision_id, verdict=Verdict.PENDING, version=version, expires_at__gt=now
+    )
 
 
 def _cooldown(cluster: Cluster, seconds: int | None) -> timedelta:
@@ -592,7 +633,9 @@ def _refuse_self_review(decision: Decision, by: Actor) -> None:
     started = decision.cycle.started_by_id if decision.cycle else None
     asked = decision.caller.owner_id if decision.caller else None
     if by.user.pk in {started, asked}:
-        raise NotAllowed(decision, "You asked for this eviction; on this cluster somebody else has to review it.")
+        raise NotAllowed(
+            decision, "You asked for this eviction; on this cluster somebody else has to review it."
+        )
 
 
 def _why_not(decision_id: int, version: int, now: datetime) -> Exception:
@@ -606,11 +649,12 @@ def _why_not(decision_id: int, version: int, now: datetime) -> Exception:
 
 
 def settled_sentence(decision: Decision) -> str:
-    """"already approved by Ada", for the second of two who clicked."""
+    """ "already approved by Ada", for the second of two who clicked."""
     if decision.rule == Rule.HUMAN:
         verb = "approved" if decision.verdict == Verdict.ALLOWED else "denied"
         return f"Already {verb} by {decision.decided_by_name}."
-    return f"Already {decision.get_verdict_display()}{f' by {decision.decided_by_name}' if decision.decided_by_name else ''}."
+    by = f" by {decision.decided_by_name}" if decision.decided_by_name else ""
+    return f"Already {decision.get_verdict_display()}{by}."
 
 
 def changes_since(decision_id: int, version: int) -> dict[str, tuple[str, str]]:

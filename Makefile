@@ -1,0 +1,55 @@
+# One word for each chore; each sets up what it needs on a machine that has Python 3.11 or newer and make.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+GOLDEN ?= ../shared/golden
+CLUSTER ?= demo
+ONLY ?=
+
+.PHONY: demo run test check bench golden lock format help
+help:
+	@echo "make demo [CLUSTER=kube] | run | test | check | bench [ONLY=name] | golden [GOLDEN=folder] | format | lock"
+
+$(VENV)/.runtime: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit("deschedui needs Python 3.11 or newer (make PYTHON=python3.11 …)" if sys.version_info < (3, 11) else 0)'
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@echo "installing what deschedui needs into $(VENV)"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock | $(VENV)/.runtime
+	@echo "installing what its tests and checks need into $(VENV)"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+demo: $(VENV)/.runtime
+	@$(PY) -m deschedui.demo.launch --cluster $(CLUSTER)
+
+run: $(VENV)/.runtime
+	@$(PY) manage.py serve
+
+test: $(VENV)/.dev
+	@$(PY) -m pytest
+
+check: $(VENV)/.dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+	DESCHEDUI_DEBUG=1 $(PY) manage.py makemigrations --check --dry-run
+	$(VENV)/bin/djlint templates --lint --quiet
+
+bench: $(VENV)/.dev
+	@ONLY=$(ONLY) $(PY) -m tests.bench
+
+golden: $(VENV)/.dev
+	@$(PY) -m tests.golden.compare $(GOLDEN)
+
+format: $(VENV)/.dev
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+# Hash pins without addresses: an index URL in a lock file would bind it to one registry.
+lock: $(VENV)/.dev
+	$(VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q -o requirements.lock
+	$(VENV)/bin/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q -o requirements-dev.lock

@@ -1,0 +1,239 @@
+"""What the API shows and takes."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
+from rest_framework import serializers
+
+from decisions.models import Cluster, Cycle, Decision, DecisionEvent, Freeze, PolicyVersion
+
+REASON = {"max_length": 4096, "trim_whitespace": True}
+DAYS_30 = 30 * 24 * 3600
+
+
+class EventSerializer(serializers.ModelSerializer[DecisionEvent]):
+    """One line of a timeline."""
+
+    class Meta:
+        model = DecisionEvent
+        fields = ["at", "kind", "by_name", "reason", "detail"]
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "pending",
+            value={
+                "id": 4711,
+                "url": "https://deschedui.example/d/4711/",
+                "cluster": "prod",
+                "asker_name": "our policy",
+                "executor": "us",
+                "namespace": "shop",
+                "pod_name": "web-5fc9-kdpx9",
+                "pod_uid": "3f6c1f0e-6a2b-4a54-9c1e-0d5b7b1a0001",
+                "node": "n1",
+                "plugin": "PodLifeTime",
+                "reason": "pod is 26h old, the policy allows at most 24h",
+                "verdict": "pending",
+                "eviction": "none",
+                "version": 1,
+                "expires_at": "2026-11-30T04:00:00Z",
+            },
+        )
+    ]
+)
+class DecisionSerializer(serializers.ModelSerializer[Decision]):
+    """A decision, without its timeline."""
+
+    cluster = serializers.CharField(source="cluster.name")
+    url = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Decision
+        fields = [
+            *("id", "url", "cluster", "asker", "asker_name", "executor"),
+            *("pod_uid", "namespace", "pod_name", "node", "workload", "owner_kind", "owner_name", "verified"),
+            *("cycle", "profile", "plugin", "reason", "nominated_count", "nominated_at"),
+            *(
+                "extender_effect",
+                "extender_decided_by",
+                "extender_reason",
+                "failure_mode",
+                "extenders",
+                "forecast",
+            ),
+            *("verdict", "rule", "version", "decided_by_name", "decided_at", "decision_reason", "override"),
+            *("cooldown_until", "expires_at", "unanswered"),
+            *("eviction", "attempt", "not_before", "cause", "message", "pdb", "webhook", "held", "waits_for"),
+            *("told_at", "told_count", "accepted_at", "ended_at", "unconfirmed"),
+            *("replacement_name", "replacement_node", "replacement_ready_at", "created_at", "updated_at"),
+        ]
+        read_only_fields = fields
+
+    @extend_schema_field(serializers.URLField())
+    def get_url(self, decision: Decision) -> str:
+        """Where a person reads and decides it."""
+        from django.conf import settings  # noqa: PLC0415 - importable before settings are configured
+
+        return f"{settings.ENV.public_url}{decision.get_absolute_url()}"
+
+
+class DecisionDetailSerializer(DecisionSerializer):
+    """A decision with its timeline."""
+
+    timeline = EventSerializer(source="events", many=True, read_only=True)
+
+    class Meta(DecisionSerializer.Meta):
+        fields = [*DecisionSerializer.Meta.fields, "timeline"]
+
+
+class ApproveSerializer(serializers.Serializer[Any]):
+    """The version that was shown: a decision that changed since is refused with what changed."""
+
+    version = serializers.IntegerField(min_value=1)
+
+
+class DenySerializer(ApproveSerializer):
+    """A denial has a reason; its cool-down keeps this asker from this pod."""
+
+    reason = serializers.CharField(**REASON)
+    cooldown_seconds = serializers.IntegerField(
+        min_value=0, max_value=DAYS_30, required=False, allow_null=True
+    )
+
+
+class OverrideSerializer(serializers.Serializer[Any]):
+    """An override has a reason."""
+
+    reason = serializers.CharField(**REASON)
+
+
+class TakeBackSerializer(OverrideSerializer):
+    """So has taking an approval back."""
+
+    cooldown_seconds = serializers.IntegerField(
+        min_value=0, max_value=DAYS_30, required=False, allow_null=True
+    )
+
+
+class CycleSerializer(serializers.ModelSerializer[Cycle]):
+    """A cycle, without its lists."""
+
+    cluster = serializers.CharField(source="cluster.name")
+    policy_version = serializers.IntegerField(source="policy.number", default=None)
+
+    class Meta:
+        model = Cycle
+        fields = [
+            *(
+                "id",
+                "cluster",
+                "policy_version",
+                "kind",
+                "state",
+                "started_at",
+                "finished_at",
+                "step",
+                "progress",
+            ),
+            *("steps", "counts", "limits", "warnings", "error", "failure_mode", "unasked"),
+        ]
+        read_only_fields = fields
+
+
+class StartCycleSerializer(serializers.Serializer[Any]):
+    """Which cluster, and whether nothing may come of it."""
+
+    cluster = serializers.SlugField()
+    dry_run = serializers.BooleanField(default=False)
+
+
+class PolicySerializer(serializers.ModelSerializer[PolicyVersion]):
+    """A policy version; header values are masked in its text."""
+
+    cluster = serializers.CharField(source="cluster.name")
+
+    class Meta:
+        model = PolicyVersion
+        fields = [
+            *("id", "cluster", "number", "valid", "source", "digest", "created_at"),
+            *("text", "errors", "warnings", "upstream_error"),
+        ]
+        read_only_fields = fields
+
+
+class ValidateSerializer(serializers.Serializer[Any]):
+    """A policy text to be checked; it is not stored, and nothing is opened or called."""
+
+    text = serializers.CharField(max_length=1024 * 1024, trim_whitespace=False, allow_blank=True)
+
+
+class ProblemInPolicySerializer(serializers.Serializer[Any]):
+    """One thing that is wrong with a policy."""
+
+    message = serializers.CharField()
+    path = serializers.CharField()
+    line = serializers.IntegerField(allow_null=True)
+    column = serializers.IntegerField(allow_null=True)
+    hint = serializers.CharField()
+    upstream = serializers.CharField()
+
+
+class ValidationSerializer(serializers.Serializer[Any]):
+    """The verdict on a policy text."""
+
+    valid = serializers.BooleanField()
+    errors = ProblemInPolicySerializer(many=True)
+    warnings = ProblemInPolicySerializer(many=True)
+    upstream_error = serializers.CharField(allow_blank=True)
+
+
+class FreezeSerializer(serializers.ModelSerializer[Freeze]):
+    """A freeze; cluster null: of everything."""
+
+    cluster = serializers.CharField(source="cluster.name", default=None, allow_null=True)
+
+    class Meta:
+        model = Freeze
+        fields = [
+            *("id", "cluster", "reason", "set_at", "set_by", "lifted_at", "lifted_by"),
+            *("calls_in_flight", "callers_told"),
+        ]
+        read_only_fields = fields
+
+
+class SetFreezeSerializer(serializers.Serializer[Any]):
+    """What to freeze, and why."""
+
+    cluster = serializers.SlugField(
+        required=False, allow_null=True, help_text="Missing or null: every cluster."
+    )
+    reason = serializers.CharField(max_length=500)
+
+
+class ClusterSerializer(serializers.ModelSerializer[Cluster]):
+    """A cluster and how it is."""
+
+    class Meta:
+        model = Cluster
+        fields = [
+            *("id", "name", "armed", "paused", "interval_seconds", "next_cycle_at", "contacted_at"),
+            *("problem", "problem_since", "server_version"),
+        ]
+        read_only_fields = fields
+
+
+class ProblemSerializer(serializers.Serializer[Any]):
+    """``application/problem+json``."""
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
+    errors = serializers.DictField(required=False)
+    decision = serializers.IntegerField(required=False)
+    version = serializers.IntegerField(required=False)
+    verdict = serializers.CharField(required=False)
+    decided_by = serializers.CharField(required=False)
+    changes = serializers.DictField(required=False)

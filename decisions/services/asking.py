@@ -1,0 +1,200 @@
+"""What the extender door answers, row by row of protocols.md section 2. HTTP stays outside.
+
+The first law: everything that is not a recorded yes is a no, and a first yes is committed before it is said.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Q, QuerySet
+
+from decisions.models import COMMITTED, OPEN, Caller, Cluster, Decision, Eviction, Executor, Rule, Verdict
+from decisions.services import evictions, freezes, verdicts
+from decisions.services.actors import Actor
+from decisions.services.asks import Ask
+from decisions.services.lookups import Looked, Sight
+
+
+class State(StrEnum):
+    """What the answer rests on; the door's ``state`` field."""
+
+    NO_UID = "no_uid"
+    GONE = "gone"
+    FROZEN = "frozen"
+    OBSERVING = "observing"
+    BEING_EVICTED = "being_evicted"
+    ALLOWED = "allowed"
+    OURS = "ours"
+    UNCHECKED = "unchecked"
+    DENIED = "denied"
+    SKIPPED = "skipped"
+    PENDING = "pending"
+    UNANSWERED = "unanswered"
+    TOO_MANY = "too_many"
+
+
+@dataclass(frozen=True)
+class PodQuestion:
+    """Which pod a caller asks about. ``uid`` is empty where it only gave a name."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    claims: Looked
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the caller is told."""
+
+    allow: bool
+    reason: str
+    state: State
+    decision_id: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The body of the answer; ``error`` is never sent."""
+        url = f"{settings.ENV.public_url}/d/{self.decision_id}/" if self.decision_id else ""
+        return {
+            "allow": self.allow,
+            "reason": self.reason,
+            "decision": self.decision_id,
+            "state": self.state.value,
+            "url": url,
+        }
+
+
+def no(reason: str, state: State, decision_id: int | None = None) -> Answer:
+    """A no, and why."""
+    return Answer(allow=False, reason=reason, state=state, decision_id=decision_id)
+
+
+LookUp = Callable[..., Looked]
+
+
+def answer(*, question: PodQuestion, caller: Caller, look_up: LookUp, now: datetime) -> Answer:
+    """Answer one question of one caller; records a pending decision where nothing is known.
+
+    Args:
+        look_up: reads the pod from the API server, at most ``max_age`` seconds old; never raises.
+    """
+    seen = look_up(max_age=5.0)
+    uid = question.uid or seen.uid
+    if not uid and seen.sight is Sight.GONE:
+        return no(f"pod {question.namespace}/{question.name} is gone", State.GONE)
+    if not uid:
+        return no("pod.metadata.uid is missing, and the pod could not be looked up by name", State.NO_UID)
+    if ended := _ended(replace(question, uid=uid), seen):
+        return no(ended, State.GONE)
+    cluster = caller.cluster
+    if frozen := freezes.active(cluster.pk):
+        return no(
+            f"frozen by {frozen.set_by} since {frozen.set_at:%F %H:%M} UTC: {frozen.reason}",
+            State.FROZEN,
+        )
+    if not cluster.armed:
+        return no("this cluster only observes: nobody armed it, nothing is recorded", State.OBSERVING)
+    rows = Decision.objects.filter(cluster=cluster, pod_uid=uid)
+    if taken := _being_evicted(rows):
+        return no(f"is being evicted already (decision {taken.pk})", State.BEING_EVICTED, taken.pk)
+    known = _known(rows.filter(asker=caller.asker), now)
+    if known is not None:
+        return _known_answer(known, caller, look_up, now)
+    return _record(replace(question, uid=uid), seen, caller, now)
+
+
+def _ended(question: PodQuestion, seen: Looked) -> str:
+    """Why this pod cannot be evicted any more, by what the API server says or else by the caller's own body."""
+    if seen.sight is Sight.GONE or (seen.sight is Sight.FOUND and seen.uid != question.uid):
+        return f"pod {question.namespace}/{question.name} with this UID is gone"
+    view = question.claims if seen.sight is Sight.UNKNOWN else seen
+    if view.terminating:
+        return f"pod {question.namespace}/{question.name} is terminating"
+    if view.phase in {"Succeeded", "Failed"}:
+        return f"pod {question.namespace}/{question.name} is finished ({view.phase})"
+    return ""
+
+
+def _being_evicted(rows: "QuerySet[Decision]") -> Decision | None:
+    return rows.filter(eviction__in=COMMITTED).first()
+
+
+def _known(rows: "QuerySet[Decision]", now: datetime) -> Decision | None:
+    """The row that answers: the open and unexpired one, else the standing refusal, else a fresh extender's no."""
+    alive = rows.filter(OPEN).filter(Q(expires_at__gt=now) | Q(expires_at=None)).first()
+    if alive is not None:
+        return alive
+    return (
+        rows.filter(
+            Q(verdict=Verdict.DENIED, rule=Rule.HUMAN) | Q(verdict=Verdict.EXPIRED), cooldown_until__gt=now
+        )
+        .order_by("-id")
+        .first()
+    )
+
+
+def _known_answer(row: Decision, caller: Caller, look_up: LookUp, now: datetime) -> Answer:
+    if row.verdict == Verdict.ALLOWED and row.executor == Executor.US:
+        return no("allowed, and deschedui carries it out itself", State.OURS, row.pk)
+    if row.verdict == Verdict.ALLOWED:
+        return _say_yes(row, caller, look_up, now)
+    if row.verdict == Verdict.PENDING:
+        return no(f"waiting for approval, see {settings.ENV.public_url}/d/{row.pk}/", State.PENDING, row.pk)
+    state = State.DENIED if row.verdict == Verdict.DENIED else State.UNANSWERED
+    return no(verdicts.refusal_sentence(row), state, row.pk)
+
+
+def _say_yes(row: Decision, caller: Caller, look_up: LookUp, now: datetime) -> Answer:
+    """A yes needs a fresh look: a caller that evicts by name would otherwise hit the pod's successor."""
+    first = row.eviction == Eviction.NONE
+    seen = look_up(max_age=0.0 if first else 5.0)
+    if seen.sight is Sight.UNKNOWN:
+        return no(f"approved, but the pod cannot be looked up now: {seen.problem}", State.UNCHECKED, row.pk)
+    if seen.sight is Sight.GONE or seen.uid != row.pod_uid or seen.terminating:
+        return no(f"pod {row.pod} with this UID is gone or terminating", State.GONE, row.pk)
+    if first and (difference := seen.moment_is_over(row)):
+        verdicts.back_to_pending(decision_id=row.pk, why=difference.why, changes=difference.changes, now=now)
+        return no(f"waiting for approval again: {difference.why}", State.PENDING, row.pk)
+    if not evictions.tell(row.pk, by=Actor(name=caller.name), now=now):
+        return no("no longer allowed", State.DENIED, row.pk)
+    return Answer(
+        allow=True, reason=f"approved by {row.decided_by_name}", state=State.ALLOWED, decision_id=row.pk
+    )
+
+
+def _record(question: PodQuestion, seen: Looked, caller: Caller, now: datetime) -> Answer:
+    recorded = verdicts.record(ask=_ask(question, seen, caller, caller.cluster), now=now)
+    row = recorded.decision
+    if row is None:
+        return no(recorded.sentence, State.TOO_MANY)
+    if row.verdict == Verdict.PENDING:
+        return no(f"waiting for approval, see {settings.ENV.public_url}/d/{row.pk}/", State.PENDING, row.pk)
+    return no(recorded.sentence or verdicts.settled_sentence(row), State.DENIED, row.pk)
+
+
+def _ask(question: PodQuestion, seen: Looked, caller: Caller, cluster: Cluster) -> Ask:
+    view = seen if seen.sight is Sight.FOUND else question.claims
+    return Ask(
+        cluster=cluster,
+        pod_uid=question.uid,
+        namespace=question.namespace,
+        pod_name=question.name,
+        node=view.node or question.node,
+        asker=caller.asker,
+        asker_name=caller.name,
+        caller=caller,
+        executor=Executor.ASKER,
+        owner_kind=view.owner_kind,
+        owner_name=view.owner_name,
+        owner_uid=view.owner_uid,
+        workload=view.workload,
+        verified=seen.sight is Sight.FOUND,
+        reason=f"{caller.name} wants to evict it; the extender protocol carries no reason",
+        forecast=view.forecast,
+        pod_snapshot=view.store(),
+    )
