@@ -6,7 +6,6 @@ repeated here. Every call has a connect timeout and a total one, and waits for t
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -35,9 +34,6 @@ from deschedui.kube.lists import Listing, PodBrief, SnapshotLists, decode_as, re
 from deschedui.kube.text import one_line
 from deschedui.kube.wire import Call, Wire
 
-READ_SECONDS: Final = 10.0
-PAGE_SECONDS: Final = 60.0
-WRITE_SECONDS: Final = 10.0
 EVICTION_SECONDS: Final = 30.0
 """Total time of an eviction call. The server may spend 10 s on conflicts; a lease is three times this."""
 BUDGET_SECONDS: Final = 30.0
@@ -45,6 +41,17 @@ BUDGET_SECONDS: Final = 30.0
 _MAX_PAGE_BYTES: Final = 512 * 1024 * 1024
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds. Each but ``connect`` covers a whole call, first byte to last."""
+
+    connect: float = 5.0
+    read: float = 10.0
+    page: float = 60.0
+    write: float = 10.0
+    eviction: float = EVICTION_SECONDS
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,8 @@ class ClusterClient:
         budget: of the cluster; share it between the clients of one cluster.
         lane: on whose account its reads go: ``Lane.WORK`` (cycles, carrying out) or ``Lane.LOOKUP`` (doors).
         budget_seconds: how long a call waits for its place.
+        page_size: items of one page of a list.
+        timeouts: total times of the calls.
     """
 
     def __init__(
@@ -115,9 +124,12 @@ class ClusterClient:
         budget: Budget,
         lane: Lane = Lane.WORK,
         budget_seconds: float = BUDGET_SECONDS,
+        page_size: int = lists.PAGE_SIZE,
+        timeouts: Timeouts | None = None,
     ) -> None:
         self._wire, self._budget, self._lane = wire, budget, lane
-        self._budget_seconds = budget_seconds
+        self._budget_seconds, self._page_size = budget_seconds, page_size
+        self._timeouts = timeouts or Timeouts()
 
     @classmethod
     def connect(
@@ -127,10 +139,20 @@ class ClusterClient:
         budget: Budget,
         lane: Lane = Lane.WORK,
         budget_seconds: float = BUDGET_SECONDS,
+        page_size: int = lists.PAGE_SIZE,
+        timeouts: Timeouts | None = None,
     ) -> Self:
         """A client for this connection. Nothing is read or opened before the first call."""
-        wire = Wire(partial(config.load, connection), clock=time.monotonic)
-        return cls(wire, budget=budget, lane=lane, budget_seconds=budget_seconds)
+        timeouts = timeouts or Timeouts()
+        wire = Wire(partial(config.load, connection), connect_seconds=timeouts.connect)
+        return cls(
+            wire,
+            budget=budget,
+            lane=lane,
+            budget_seconds=budget_seconds,
+            page_size=page_size,
+            timeouts=timeouts,
+        )
 
     def close(self) -> None:
         """Close idle connections; the client can be used again."""
@@ -199,7 +221,7 @@ class ClusterClient:
         found: list[PodBrief] = []
         for namespace in [""] if namespaces is None else sorted(set(namespaces)):
             fetch = self._fetch("pods", namespace)
-            found += read_all(fetch, lists.decode_briefs, query=query, should_stop=should_stop).items
+            found += self._all(fetch, lists.decode_briefs, should_stop, query).items
         return found
 
     def snapshot_lists(
@@ -242,7 +264,7 @@ class ClusterClient:
         if not keep_raw:
             plain = self._list("pods", objects.PodList, should_stop=should_stop)
             return plain.items, {}, plain.resource_version
-        listing = read_all(self._fetch("pods"), lists.decode_raw_pods, should_stop=should_stop)
+        listing = self._all(self._fetch("pods"), lists.decode_raw_pods, should_stop)
         raw = {item.pod.metadata.uid: item.raw for item in listing.items}
         return [item.pod for item in listing.items], raw, listing.resource_version
 
@@ -254,14 +276,23 @@ class ClusterClient:
         *,
         should_stop: Callable[[], bool] = lists.never,
     ) -> Listing[T]:
-        return read_all(self._fetch(plural, namespace), partial(_decode, kind), should_stop=should_stop)
+        return self._all(self._fetch(plural, namespace), partial(_decode, kind), should_stop)
+
+    def _all(
+        self,
+        fetch: lists.Fetch,
+        decode: Callable[[bytes], lists.Page[T]],
+        should_stop: Callable[[], bool],
+        query: Mapping[str, str] | None = None,
+    ) -> Listing[T]:
+        return read_all(fetch, decode, query=query, should_stop=should_stop, page_size=self._page_size)
 
     def _fetch(self, plural: str, namespace: str = "") -> lists.Fetch:
         where = f" in {namespace}" if namespace else ""
         path = _collection(_LISTED[plural], plural, namespace)
 
         def fetch(query: Mapping[str, str]) -> bytes:
-            call = Call("GET", path, PAGE_SECONDS, query=query, max_bytes=_MAX_PAGE_BYTES)
+            call = Call("GET", path, self._timeouts.page, query=query, max_bytes=_MAX_PAGE_BYTES)
             return self._read(f"list {plural}{where}", call)
 
         return fetch
@@ -315,7 +346,7 @@ class ClusterClient:
         call = Call(
             "POST",
             _item("api/v1", "pods", request.namespace, request.name, "eviction"),
-            EVICTION_SECONDS,
+            self._timeouts.eviction,
             query={"dryRun": "All"} if request.dry_run else {},
             body=msgspec.json.encode(request.body()),
         )
@@ -344,13 +375,13 @@ class ClusterClient:
             KubeError: it was not accepted. Events are for people; go on without.
         """
         path = _collection("apis/events.k8s.io/v1", "events", event.namespace)
-        call = Call("POST", path, WRITE_SECONDS, body=msgspec.json.encode(event.body()))
+        call = Call("POST", path, self._timeouts.write, body=msgspec.json.encode(event.body()))
         self._read(f"create an event on pod {event.namespace}/{event.name}", call, lane=Lane.WORK)
 
     # ---- sending
 
     def _get(self, what: str, path: str) -> bytes:
-        return self._read(what, Call("GET", path, READ_SECONDS))
+        return self._read(what, Call("GET", path, self._timeouts.read))
 
     def _find(self, what: str, path: str) -> bytes | None:
         try:
