@@ -23,6 +23,7 @@ class Cycle(models.Model):
     heartbeat_at = models.DateTimeField(
         help_text="A running cycle that stops saying so is dead and gets freed."
     )
+    runner = models.CharField(max_length=64, blank=True, help_text="The claim of the worker that runs it.")
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True)
     step = models.CharField(max_length=40, blank=True)
     progress = models.CharField(max_length=200, blank=True)
