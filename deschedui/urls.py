@@ -2,7 +2,11 @@
 
 from django.urls import include, path
 
+from decisions.web import health
+
 urlpatterns = [
+    path("healthz", health.ready, name="healthz"),
+    path("livez", health.live, name="livez"),
     path("api/", include("decisions.api.urls")),
     path("", include("decisions.web.urls")),
 ]

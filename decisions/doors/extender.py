@@ -11,7 +11,7 @@ from typing import Any
 from decisions.doors.requests import NotUnderstood, Question, parse
 from decisions.models import Caller, CallerToken
 from decisions.services import asking, lookups
-from decisions.services.tokens import digest
+from decisions.services.access import digest_of
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ def refusal(reason: str) -> dict[str, Any]:
 
 def seconds_for(knock: Knock, default: float) -> float:
     """How long this caller waits for an answer, as far as this process knows."""
-    return _seconds.get(digest(knock.token), default) if knock.token else default
+    return _seconds.get(digest_of(knock.token), default) if knock.token else default
 
 
 LookUpFor = Callable[[Caller, Question], asking.LookUp]
@@ -96,7 +96,9 @@ def _caller(knock: Knock, now: datetime) -> Caller | str:
     """Who knocks, or why they are not let in."""
     if not knock.token:
         return "no token: send it as “Authorization: Bearer …”"
-    token = CallerToken.objects.select_related("caller__cluster").filter(digest=digest(knock.token)).first()
+    token = (
+        CallerToken.objects.select_related("caller__cluster").filter(digest=digest_of(knock.token)).first()
+    )
     if token is None:
         return "unknown token"
     caller = token.caller

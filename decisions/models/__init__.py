@@ -7,6 +7,7 @@ from decisions.models.decisions import OPEN, Decision, DecisionEvent, Snapshot
 from decisions.models.enums import (
     COMMITTED,
     ENDED,
+    IN_FLIGHT,
     OCCUPYING,
     PERMISSIONS,
     RECALLABLE,
@@ -26,6 +27,7 @@ from decisions.models.settings import ClusterSettings
 __all__ = [
     "COMMITTED",
     "ENDED",
+    "IN_FLIGHT",
     "OCCUPYING",
     "OPEN",
     "PERMISSIONS",

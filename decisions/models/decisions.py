@@ -10,7 +10,7 @@ from django.urls import reverse
 from decisions.models.access import Caller
 from decisions.models.clusters import Cluster, PolicyVersion
 from decisions.models.cycles import Cycle
-from decisions.models.enums import ENDED, OCCUPYING, Event, Eviction, Executor, Rule, Verdict
+from decisions.models.enums import ENDED, IN_FLIGHT, OCCUPYING, Event, Eviction, Executor, Rule, Verdict
 
 OPEN = Q(verdict=Verdict.PENDING) | (Q(verdict=Verdict.ALLOWED) & ~Q(eviction__in=ENDED))
 
@@ -130,6 +130,11 @@ class Decision(models.Model):
     replacement_node = models.CharField(max_length=253, blank=True)
     replacement_seen_at = models.DateTimeField(null=True, blank=True)
     replacement_ready_at = models.DateTimeField(null=True, blank=True)
+    settled_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When the pace stopped waiting for it: replacement Ready, none wanted, or somebody said go on.",
+    )
 
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
@@ -184,6 +189,12 @@ class Decision(models.Model):
                 fields=["cluster", "eviction", "not_before"],
                 condition=Q(eviction__in=(*OCCUPYING, Eviction.DELEGATED)),
                 name="eviction_open",
+            ),
+            # pace and follow: what is on its way or has no Ready replacement yet.
+            models.Index(
+                fields=["cluster", "owner_uid"],
+                condition=Q(eviction__in=IN_FLIGHT, settled_at=None),
+                name="eviction_in_flight",
             ),
             # cycles' pages: the decisions of a cycle; workload: its history.
             models.Index(fields=["cluster", "namespace", "workload", "-id"], name="decision_by_workload"),
