@@ -32,6 +32,7 @@ from pydantic_core import ErrorDetails
 from deschedui.extender.addresses import link_local_literal
 from deschedui.extender.durations import format_go_duration, parse_go_duration
 from deschedui.extender.errors import ConfigErrors, ConfigProblem
+from deschedui.extender.texts import masked_url
 
 __all__ = [
     "ConfigErrors",
@@ -215,6 +216,7 @@ class ExtenderArgs(_Args):
     def masked(self) -> dict[str, Any]:
         """The arguments as a policy spells them, for storing and showing: values of headers are masked."""
         shown = self.model_dump(by_alias=True, exclude_defaults=True, mode="json")
+        shown["urlPrefix"] = masked_url(f"{self.url_prefix}/").removesuffix("/")
         if self.http_headers:
             shown["httpHeaders"] = {
                 name: mask_header_value(value) for name, value in self.http_headers.items()
@@ -241,9 +243,8 @@ def read_extender(data: object) -> ExtenderArgs:
 
 def problems_of(error: ValidationError) -> tuple[ConfigProblem, ...]:
     """What pydantic found, in our words and with the policy's spelling of the fields."""
-    return tuple(
-        ConfigProblem(details["loc"], _sentence(details)) for details in error.errors(include_url=False)
-    )
+    found = error.errors(include_url=False)
+    return tuple(ConfigProblem(tuple(map(_policy_spelling, each["loc"])), _sentence(each)) for each in found)
 
 
 def mask_header_value(value: str) -> str:

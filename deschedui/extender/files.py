@@ -205,16 +205,20 @@ def _real(path: Path) -> Path:
         raise _Refused(f"{path} cannot be resolved") from None
 
 
+def _open(path: str, flags: int) -> int:
+    """Follows no link put there since the path was resolved, and does not wait for a pipe's other end."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
 def _read(path: Path, name: str) -> bytes:
-    """A regular file, bounded. `path` is resolved: a link put there since is not followed."""
+    """A regular file, bounded."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(path, "rb", opener=_open) as file:  # noqa: PTH123 - Path.open takes no opener
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise _Refused(f"{name} is not a file")
+            content = file.read(_LARGEST_FILE + 1)
     except OSError as error:
         raise _Refused(f"{name} cannot be read: {(error.strerror or 'error').lower()}") from None
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise _Refused(f"{name} is not a file")
-        content = file.read(_LARGEST_FILE + 1)
     if len(content) > _LARGEST_FILE:
         raise _Refused(f"{name} is larger than 1 MiB")
     return content
