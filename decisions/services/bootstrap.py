@@ -57,7 +57,7 @@ def _policy(cluster: Cluster, now: datetime) -> list[str]:
         return [str(problem)]
     if source is None:
         return []
-    checked = policies.check(source.text, filename=cluster.policy_file)
+    checked = policies.validate(source.text, filename=cluster.policy_file)
     version = policies.store(cluster=cluster, source=source, checked=checked, now=now)
     state = "valid" if version.valid else f"not valid: {len(version.errors) or 1} errors, see the policy page"
     return [f"Read policy {cluster.policy_file}: {state}."]

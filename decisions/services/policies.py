@@ -17,7 +17,9 @@ from decisions.models import Cluster, PolicyVersion
 from decisions.services import policy_masking, timeline
 from decisions.services.actors import SYSTEM, Actor
 from decisions.services.errors import Invalid
-from deschedui.descheduler.policy import LoadResult, Policy, load
+from deschedui.descheduler.policy.load import load
+from deschedui.descheduler.policy.model import Policy
+from deschedui.descheduler.policy.report import Problem
 from deschedui.extender.config import MASK
 
 MAX_BYTES = 1024 * 1024  # what a ConfigMap can hold
@@ -85,7 +87,7 @@ class Running:
 # --- checking ---------------------------------------------------------------------------------------------
 
 
-def check(text: str, *, filename: str = "policy.yaml") -> Checked:
+def validate(text: str, *, filename: str = "policy.yaml") -> Checked:
     """Validate a policy's text. Opens no file, resolves no name, calls nothing."""
     secrets = policy_masking.secrets_of(text)
     result = load(text, filename=filename)
@@ -97,7 +99,7 @@ def check(text: str, *, filename: str = "policy.yaml") -> Checked:
     )
 
 
-def _problems(problems: Sequence[Any], secrets: frozenset[str]) -> list[dict[str, Any]]:
+def _problems(problems: Sequence[Problem], secrets: frozenset[str]) -> list[dict[str, Any]]:
     return [
         {
             name: policy_masking.without(secrets, value) if isinstance(value, str) else value
@@ -180,7 +182,9 @@ def last_good(cluster_id: int) -> PolicyVersion | None:
     return PolicyVersion.objects.filter(cluster_id=cluster_id, valid=True).first()
 
 
-def store(*, cluster: Cluster, source: Source, checked: Checked, by: Actor = SYSTEM, now: datetime) -> PolicyVersion:
+def store(
+    *, cluster: Cluster, source: Source, checked: Checked, by: Actor = SYSTEM, now: datetime
+) -> PolicyVersion:
     """Store a text as a new version unless the newest one already says the same about the same text."""
     for _ in range(3):
         newest = latest(cluster.pk)
@@ -188,7 +192,9 @@ def store(*, cluster: Cluster, source: Source, checked: Checked, by: Actor = SYS
             return newest
         try:
             with transaction.atomic():
-                return _add_version(cluster, source, checked, by, now, number=newest.number + 1 if newest else 1)
+                return _add_version(
+                    cluster, source, checked, by, now, number=newest.number + 1 if newest else 1
+                )
         except IntegrityError:
             continue  # Somebody stored a version at the same moment: compare with that one.
     raise SourceProblem("The policy keeps changing while it is being stored; the next cycle reads it again.")
@@ -245,7 +251,9 @@ def save_text(*, cluster: Cluster, text: str, by: Actor, now: datetime) -> Polic
             "Write ${env:NAME} or ${file:PATH} instead.",
             "text",
         )
-    return store(cluster=cluster, source=Source(text, f"written by {by.name}"), checked=check(text), by=by, now=now)
+    return store(
+        cluster=cluster, source=Source(text, f"written by {by.name}"), checked=validate(text), by=by, now=now
+    )
 
 
 # --- running ----------------------------------------------------------------------------------------------
@@ -263,37 +271,27 @@ def prepare(*, cluster: Cluster, client: ReadsConfigMaps | None, now: datetime) 
         return _from_record(cluster, str(problem))
     if source is None:
         return _from_record(cluster, "")
-    checked = check(source.text, filename=source.name.partition(" ")[2])
+    checked = validate(source.text, filename=source.name.partition(" ")[2])
     version = store(cluster=cluster, source=source, checked=checked, now=now)
     if checked.policy is not None and checked.valid:
         return Running(checked.policy, version)
     first = checked.errors[0]["message"] if checked.errors else checked.upstream_error
-    return _from_record(cluster, f"Version {version.number} of the policy ({source.name}) is not valid: {first}")
+    return _from_record(
+        cluster, f"Version {version.number} of the policy ({source.name}) is not valid: {first}"
+    )
 
 
 def _from_record(cluster: Cluster, problem: str) -> Running:
     good = last_good(cluster.pk)
     if good is None:
-        raise NoPolicy(problem or "There is no policy: name a file or a ConfigMap in the settings, or write one.")
-    checked = check(good.text)
+        raise NoPolicy(
+            problem or "There is no policy: name a file or a ConfigMap in the settings, or write one."
+        )
+    checked = validate(good.text)
     if checked.policy is None:
-        raise NoPolicy(f"{problem} Version {good.number}, the last good one, is no longer understood.".strip())
+        raise NoPolicy(
+            f"{problem} Version {good.number}, the last good one, is no longer understood.".strip()
+        )
     notes = (f"{problem} Version {good.number}, the last good one, runs.",) if problem else ()
     return Running(checked.policy, good, notes, from_record=True)
 
-
-__all__ = [
-    "Checked",
-    "LoadResult",
-    "NoPolicy",
-    "Running",
-    "Source",
-    "SourceProblem",
-    "check",
-    "last_good",
-    "latest",
-    "prepare",
-    "read_source",
-    "save_text",
-    "store",
-]
