@@ -4,6 +4,7 @@ The types are the declaration: the policy loader reads a plugin's arguments by t
 with the names, ranges and defaults given here. An absent field and ``null`` both leave the default.
 """
 
+import difflib
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Annotated, NamedTuple
@@ -45,6 +46,7 @@ class ArgsProblem(NamedTuple):
 
     path: str
     text: str
+    hint: str = ""
 
 
 class Namespaces(Args, frozen=True):
@@ -77,3 +79,12 @@ def selector_problems(selector: LabelSelector | None) -> Iterator[ArgsProblem]:
 def unknown_words(words: Sequence[str], allowed: Sequence[str]) -> list[str]:
     """The words that are not allowed here, in the order in which they were written."""
     return [word for word in words if word not in allowed]
+
+
+def words_hint(unknown: Sequence[str], allowed: Sequence[str]) -> str:
+    """Names the words that are not allowed, and what the first of them probably should be."""
+    named = ", ".join(f'"{word[:100]}"' for word in unknown[:10])
+    close = difflib.get_close_matches(unknown[0][:100], allowed, n=1)
+    return f"{named} {'are' if len(unknown) > 1 else 'is'} none of them" + (
+        f", did you mean {close[0]}?" if close else ""
+    )

@@ -12,6 +12,7 @@ from deschedui.descheduler.plugins.arg_types import (
     namespace_problems,
     selector_problems,
     unknown_words,
+    words_hint,
 )
 from deschedui.descheduler.selectors import LabelSelector
 
@@ -54,8 +55,9 @@ def problems(args: PodLifeTimeArgs) -> Iterator[ArgsProblem]:
     if args.owner_kinds and args.owner_kinds.include and args.owner_kinds.exclude:
         yield ArgsProblem("ownerKinds", "only one of Include/Exclude ownerKinds can be set")
     yield from selector_problems(args.label_selector)
-    if unknown_words(args.states, STATES):
-        yield ArgsProblem("states", f"states must be one of [{' '.join(STATES)}]")
+    if unknown := unknown_words(args.states, STATES):
+        text = f"states must be one of [{' '.join(STATES)}]"
+        yield ArgsProblem("states", text, words_hint(unknown, STATES))
     yield from _condition_problems(args.conditions)
     if not _has_criterion(args):
         yield ArgsProblem(

@@ -24,7 +24,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One profile. An extension point lists its enabled plugins in order; DefaultEvictor is always a filter."""
+    """One profile. Extension points list enabled plugins in order; DefaultEvictor is always a filter."""
 
     name: str
     index: int
