@@ -186,7 +186,7 @@ class Course:
         self._notes.append(note)
 
     def _note(self, wish: Wish, key: QuestionKey, recorded: Answer | None, *, asks: bool) -> None:
-        answer = recorded or (self._known.get(key) if asks else None)
+        answer = recorded or self._known.get(key)
         evicts = answer is None or answer.evicts
         note = _Note((self._unit, self._at), wish, answer, asks, recorded is not None, evicts)
         self._open_left.discard(wish.number)
