@@ -552,9 +552,28 @@ def approval_expiry(cluster: Cluster, executor: str, interval_seconds: int, now:
     return now + timedelta(seconds=max(settings.approval_seconds, 2 * interval_seconds))
 
 
+def start_approval_time(decision_id: int, *, now: datetime) -> None:
+    """The pace lets an approved one go for the first time: from now on its approval holds for its usual time."""
+    row = Decision.objects.select_related("cluster").get(pk=decision_id)
+    until = now + timedelta(seconds=row.cluster.settings.approval_seconds)
+    Decision.objects.filter(pk=decision_id, verdict=Verdict.ALLOWED, expires_at__gt=until).update(
+        expires_at=until
+    )
+
+
+def renew_approval(decision_id: int, *, now: datetime) -> None:
+    """A failed eviction is tried again by a person: its approval gets a fresh expiry."""
+    row = Decision.objects.select_related("cluster").get(pk=decision_id)
+    Decision.objects.filter(pk=decision_id, verdict=Verdict.ALLOWED).update(
+        expires_at=approval_expiry(row.cluster, row.executor, 0, now), updated_at=now
+    )
+
+
 def moment_of(decision: Decision) -> dict[str, Any]:
     """What the reviewer was shown, kept with the approval: it belongs to its moment."""
-    return _moment(decision.forecast, decision.node, decision.policy_id)
+    moment = _moment(decision.forecast, decision.node, decision.policy_id)
+    # Siblings that were moved since then are not lost; nominating again changes nominated_at, not the moment.
+    return {**moment, "at": decision.nominated_at.isoformat()}
 
 
 def moment_of_ask(ask: Ask) -> dict[str, Any]:
