@@ -36,6 +36,7 @@ RELOAD_SECONDS: Final = 10.0
 USER_AGENT: Final = "deschedui"
 _CHUNK: Final = 256 * 1024
 _GRACE_SECONDS: Final = 0.05
+_NO_RETRIES: Final = urllib3.Retry(total=False, redirect=False)
 
 T = TypeVar("T")
 
@@ -154,7 +155,7 @@ class Wire:
             redirect=False,
             body=call.body,
             headers=headers,
-            retries=False,
+            retries=_NO_RETRIES,
             timeout=timeout,
             preload_content=False,
         )
@@ -194,6 +195,8 @@ def _cause(error: Exception) -> str:
         return "the name does not resolve"
     if isinstance(error, (urllib3.exceptions.SSLError, ssl.SSLError)):
         return f"TLS: {sentence(mask_urls(str(error)), 300)}"
+    if isinstance(error, urllib3.exceptions.NewConnectionError):
+        return sentence(str(error).rpartition(": ")[2], 200)
     if isinstance(error, urllib3.exceptions.ConnectTimeoutError):
         return "the connection timed out"
     return sentence(mask_urls(str(error)), 300) or type(error).__name__
