@@ -162,6 +162,7 @@ class PodBrief:
     owner_name: str
     owner_uid: str
     eviction_in_progress: str
+    creation_timestamp: datetime | None = None
 
 
 class _BriefMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -170,6 +171,7 @@ class _BriefMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
     uid: str = ""
     annotations: dict[str, str] = {}
     owner_references: tuple[objects.OwnerReference, ...] = ()
+    creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
 
 
@@ -227,6 +229,7 @@ def _brief(pod: _BriefPod) -> PodBrief:
         owner_name=owner.name if owner else "",
         owner_uid=owner.uid if owner else "",
         eviction_in_progress="" if mark is None else mark or "true",
+        creation_timestamp=meta.creation_timestamp,
     )
 
 
