@@ -26,9 +26,10 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+Decide = Callable[[extender.Knock, bytes], Awaitable[dict[str, Any]]]
 
-# A caller whose timeout we do not know (an unknown token, the first call) waits this long at the least.
-UNKNOWN_CALLER_SECONDS = 2.5
+# How long a caller waits whose timeout we do not know: an unknown token, or its first call here.
+UNKNOWN_CALLER_SECONDS = 3.0
 MARGIN_SECONDS = 0.5
 
 log = logging.getLogger(__name__)
@@ -38,35 +39,64 @@ class TooLarge(Exception):  # noqa: N818 - it is told to the caller as a reason
     """The body is larger than a door reads."""
 
 
-def with_doors(application: Application, *, threads: int = 16) -> Application:
-    """Serve ``/doors/…`` ourselves and pass everything else on."""
+Door = Callable[..., dict[str, Any]]
+
+
+def with_doors(
+    application: Application,
+    *,
+    threads: int = 16,
+    door: Door = extender.answer,
+    unknown_caller_seconds: float = UNKNOWN_CALLER_SECONDS,
+) -> Application:
+    """Serve ``/doors/…`` ourselves and pass everything else on.
+
+    Args:
+        threads: questions that use the database at the same time; more wait, until their time is over.
+        door: answers a knock with its body; synchronous, called in a thread.
+        unknown_caller_seconds: how long a caller waits whose timeout this process does not know yet.
+    """
     pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="door")
 
+    def decide(knock: extender.Knock, body: bytes) -> "asyncio.Future[dict[str, Any]]":
+        return asyncio.get_running_loop().run_in_executor(pool, _decide, door, knock, body)
+
     async def route(scope: Scope, receive: Receive, send: Send) -> None:
-        segments = [part for part in scope.get("path", "").split("/") if part]
-        if scope["type"] == "http" and segments[:1] == ["doors"]:
-            await _serve(scope, receive, send, segments[1:], pool)
+        if scope["type"] == "http" and _segments(scope)[:1] == ("doors",):
+            await _serve(scope, receive, send, decide, unknown_caller_seconds)
         else:
             await application(scope, receive, send)
 
     return route
 
 
-async def _serve(
-    scope: Scope, receive: Receive, send: Send, segments: list[str], pool: ThreadPoolExecutor
-) -> None:
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-    knock = extender.Knock(
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def _segments(scope: Scope) -> tuple[str, ...]:
+    return tuple(part for part in scope.get("path", "").split("/") if part)
+
+
+def _knock(scope: Scope) -> extender.Knock:
+    return extender.Knock(
         method=scope["method"],
-        segments=tuple(segments),
-        authorization=headers.get("authorization", ""),
+        segments=_segments(scope)[1:],
+        authorization=_headers(scope).get("authorization", ""),
         address=(scope.get("client") or ("", 0))[0],
     )
+
+
+def _within(caller_waits: float) -> float:
+    """Our own limit for an answer: well before the caller's."""
+    return max(caller_waits - MARGIN_SECONDS, caller_waits / 2)
+
+
+async def _serve(scope: Scope, receive: Receive, send: Send, decide: Decide, unknown: float) -> None:
+    knock = _knock(scope)
     try:
-        async with asyncio.timeout(
-            extender.seconds_for(knock, UNKNOWN_CALLER_SECONDS + MARGIN_SECONDS) - MARGIN_SECONDS
-        ):
-            answer = await _answer(knock, headers, receive, pool)
+        async with asyncio.timeout(_within(extender.seconds_for(knock, unknown))):
+            answer = await _answer(knock, _headers(scope), receive, decide)
     except TimeoutError:
         answer = extender.refusal("deschedui could not answer in time; nothing is allowed")
     except TooLarge as error:
@@ -78,19 +108,19 @@ async def _serve(
 
 
 async def _answer(
-    knock: extender.Knock, headers: dict[str, str], receive: Receive, pool: ThreadPoolExecutor
+    knock: extender.Knock, headers: dict[str, str], receive: Receive, decide: Decide
 ) -> dict[str, Any]:
     if not _host_is_ours(headers.get("host", "")):
         return extender.refusal("this host name is not one of deschedui's (DESCHEDUI_ALLOWED_HOSTS)")
     body = await _body(receive, headers.get("content-length", ""))
-    return await asyncio.get_running_loop().run_in_executor(pool, _decide, knock, body)
+    return await decide(knock, body)
 
 
-def _decide(knock: extender.Knock, body: bytes) -> dict[str, Any]:
+def _decide(door: Door, knock: extender.Knock, body: bytes) -> dict[str, Any]:
     """In a thread: the database is used synchronously. Never raises."""
     close_old_connections()
     try:
-        return extender.answer(knock, body, now=datetime.now(UTC))
+        return door(knock, body, now=datetime.now(UTC))
     except (DatabaseError, InterfaceError) as error:
         log.warning("door: the database is away: %s", mask_door_tokens(str(error))[:300])
         return extender.refusal("deschedui cannot reach its database; nothing is allowed")

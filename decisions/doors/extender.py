@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from decisions.doors.requests import NotUnderstood, Question, parse
@@ -60,16 +59,15 @@ def seconds_for(knock: Knock, default: float) -> float:
     return _seconds.get(digest_of(knock.token), default) if knock.token else default
 
 
-LookUpFor = Callable[[Caller, Question], asking.LookUp]
+EdgeFor = Callable[[Caller, Question], lookups.PodEdge]
 
 
-def _live_look_up(caller: Caller, question: Question) -> asking.LookUp:
-    return partial(lookups.look_up, caller.cluster, question.namespace, question.name)
+def live_pod(caller: Caller, question: Question) -> lookups.PodEdge:
+    """The pod on the caller's cluster."""
+    return lookups.LivePod(caller.cluster, question.namespace, question.name)
 
 
-def answer(
-    knock: Knock, body: bytes, *, now: datetime, look_up_for: LookUpFor = _live_look_up
-) -> dict[str, Any]:
+def answer(knock: Knock, body: bytes, *, now: datetime, edge_for: EdgeFor = live_pod) -> dict[str, Any]:
     """Answer one call. Database errors pass through; the edge turns them into a no."""
     if knock.method != "POST":
         return refusal("ask with POST")
@@ -85,11 +83,9 @@ def answer(
         name=question.name,
         uid=question.uid,
         node=question.node,
-        claims=lookups.claimed(question.pod, question.node),
+        claims=lookups.claimed(question.pod),
     )
-    return asking.answer(
-        question=pod, caller=caller, look_up=look_up_for(caller, question), now=now
-    ).as_dict()
+    return asking.answer(question=pod, caller=caller, edge=edge_for(caller, question), now=now).as_dict()
 
 
 def _caller(knock: Knock, now: datetime) -> Caller | str:

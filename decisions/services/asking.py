@@ -3,7 +3,6 @@
 The first law: everything that is not a recorded yes is a no, and a first yes is committed before it is said.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -13,10 +12,10 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from decisions.models import COMMITTED, OPEN, Caller, Cluster, Decision, Eviction, Executor, Rule, Verdict
-from decisions.services import evictions, freezes, verdicts
+from decisions.services import evictions, freezes, moment, snapshots, verdicts
 from decisions.services.actors import Actor
 from decisions.services.asks import Ask
-from decisions.services.lookups import Looked, Sight
+from decisions.services.lookups import Looked, PodEdge, Sight
 
 
 class State(StrEnum):
@@ -74,38 +73,39 @@ def no(reason: str, state: State, decision_id: int | None = None) -> Answer:
     return Answer(allow=False, reason=reason, state=state, decision_id=decision_id)
 
 
-LookUp = Callable[..., Looked]
-
-
-def answer(*, question: PodQuestion, caller: Caller, look_up: LookUp, now: datetime) -> Answer:
+def answer(*, question: PodQuestion, caller: Caller, edge: PodEdge, now: datetime) -> Answer:
     """Answer one question of one caller; records a pending decision where nothing is known.
 
     Args:
-        look_up: reads the pod from the API server, at most ``max_age`` seconds old; never raises.
+        edge: the API server's view of this one pod.
     """
-    seen = look_up(max_age=5.0)
+    seen = edge.look(max_age=5.0)
     uid = question.uid or seen.uid
     if not uid and seen.sight is Sight.GONE:
         return no(f"pod {question.namespace}/{question.name} is gone", State.GONE)
     if not uid:
         return no("pod.metadata.uid is missing, and the pod could not be looked up by name", State.NO_UID)
-    if ended := _ended(replace(question, uid=uid), seen):
+    question = replace(question, uid=uid)
+    if ended := _ended(question, seen):
         return no(ended, State.GONE)
-    cluster = caller.cluster
-    if frozen := freezes.active(cluster.pk):
-        return no(
-            f"frozen by {frozen.set_by} since {frozen.set_at:%F %H:%M} UTC: {frozen.reason}",
-            State.FROZEN,
-        )
-    if not cluster.armed:
-        return no("this cluster only observes: nobody armed it, nothing is recorded", State.OBSERVING)
-    rows = Decision.objects.filter(cluster=cluster, pod_uid=uid)
-    if taken := _being_evicted(rows):
+    if refused := _refused_by_cluster(caller.cluster):
+        return refused
+    rows = Decision.objects.filter(cluster=caller.cluster, pod_uid=uid)
+    if taken := rows.filter(eviction__in=COMMITTED).first():
         return no(f"is being evicted already (decision {taken.pk})", State.BEING_EVICTED, taken.pk)
     known = _known(rows.filter(asker=caller.asker), now)
     if known is not None:
-        return _known_answer(known, caller, look_up, now)
-    return _record(replace(question, uid=uid), seen, caller, now)
+        return _known_answer(known, caller, edge, now)
+    return _record(question, seen, caller, edge, now)
+
+
+def _refused_by_cluster(cluster: Cluster) -> Answer | None:
+    if frozen := freezes.active(cluster.pk):
+        since = f"frozen by {frozen.set_by} since {frozen.set_at:%F %H:%M} UTC"
+        return no(f"{since}: {frozen.reason}", State.FROZEN)
+    if not cluster.armed:
+        return no("this cluster only observes: nobody armed it, nothing is recorded", State.OBSERVING)
+    return None
 
 
 def _ended(question: PodQuestion, seen: Looked) -> str:
@@ -118,10 +118,6 @@ def _ended(question: PodQuestion, seen: Looked) -> str:
     if view.phase in {"Succeeded", "Failed"}:
         return f"pod {question.namespace}/{question.name} is finished ({view.phase})"
     return ""
-
-
-def _being_evicted(rows: "QuerySet[Decision]") -> Decision | None:
-    return rows.filter(eviction__in=COMMITTED).first()
 
 
 def _known(rows: "QuerySet[Decision]", now: datetime) -> Decision | None:
@@ -138,28 +134,29 @@ def _known(rows: "QuerySet[Decision]", now: datetime) -> Decision | None:
     )
 
 
-def _known_answer(row: Decision, caller: Caller, look_up: LookUp, now: datetime) -> Answer:
+def _known_answer(row: Decision, caller: Caller, edge: PodEdge, now: datetime) -> Answer:
     if row.verdict == Verdict.ALLOWED and row.executor == Executor.US:
         return no("allowed, and deschedui carries it out itself", State.OURS, row.pk)
     if row.verdict == Verdict.ALLOWED:
-        return _say_yes(row, caller, look_up, now)
+        return _say_yes(row, caller, edge, now)
     if row.verdict == Verdict.PENDING:
         return no(f"waiting for approval, see {settings.ENV.public_url}/d/{row.pk}/", State.PENDING, row.pk)
     state = State.DENIED if row.verdict == Verdict.DENIED else State.UNANSWERED
     return no(verdicts.refusal_sentence(row), state, row.pk)
 
 
-def _say_yes(row: Decision, caller: Caller, look_up: LookUp, now: datetime) -> Answer:
+def _say_yes(row: Decision, caller: Caller, edge: PodEdge, now: datetime) -> Answer:
     """A yes needs a fresh look: a caller that evicts by name would otherwise hit the pod's successor."""
     first = row.eviction == Eviction.NONE
-    seen = look_up(max_age=0.0 if first else 5.0)
+    seen = edge.look(max_age=0.0 if first else 5.0)
     if seen.sight is Sight.UNKNOWN:
         return no(f"approved, but the pod cannot be looked up now: {seen.problem}", State.UNCHECKED, row.pk)
     if seen.sight is Sight.GONE or seen.uid != row.pod_uid or seen.terminating:
         return no(f"pod {row.pod} with this UID is gone or terminating", State.GONE, row.pk)
-    if first and (difference := seen.moment_is_over(row)):
-        verdicts.back_to_pending(decision_id=row.pk, why=difference.why, changes=difference.changes, now=now)
-        return no(f"waiting for approval again: {difference.why}", State.PENDING, row.pk)
+    if first and (changes := moment.differences(row.moment, edge.moment(row))):
+        why = moment.sentence(changes)
+        verdicts.back_to_pending(decision_id=row.pk, why=why, changes=changes, now=now)
+        return no(f"waiting for approval again: {why}", State.PENDING, row.pk)
     if not evictions.tell(row.pk, by=Actor(name=caller.name), now=now):
         return no("no longer allowed", State.DENIED, row.pk)
     return Answer(
@@ -167,8 +164,8 @@ def _say_yes(row: Decision, caller: Caller, look_up: LookUp, now: datetime) -> A
     )
 
 
-def _record(question: PodQuestion, seen: Looked, caller: Caller, now: datetime) -> Answer:
-    recorded = verdicts.record(ask=_ask(question, seen, caller, caller.cluster), now=now)
+def _record(question: PodQuestion, seen: Looked, caller: Caller, edge: PodEdge, now: datetime) -> Answer:
+    recorded = verdicts.record(ask=_ask(question, seen, caller, edge), now=now)
     row = recorded.decision
     if row is None:
         return no(recorded.sentence, State.TOO_MANY)
@@ -177,10 +174,12 @@ def _record(question: PodQuestion, seen: Looked, caller: Caller, now: datetime) 
     return no(recorded.sentence or verdicts.settled_sentence(row), State.DENIED, row.pk)
 
 
-def _ask(question: PodQuestion, seen: Looked, caller: Caller, cluster: Cluster) -> Ask:
-    view = seen if seen.sight is Sight.FOUND else question.claims
+def _ask(question: PodQuestion, seen: Looked, caller: Caller, edge: PodEdge) -> Ask:
+    found = seen.sight is Sight.FOUND
+    view = seen if found else question.claims
+    workload, forecast = edge.around(view) if found else (view.workload, {})
     return Ask(
-        cluster=cluster,
+        cluster=caller.cluster,
         pod_uid=question.uid,
         namespace=question.namespace,
         pod_name=question.name,
@@ -192,9 +191,9 @@ def _ask(question: PodQuestion, seen: Looked, caller: Caller, cluster: Cluster) 
         owner_kind=view.owner_kind,
         owner_name=view.owner_name,
         owner_uid=view.owner_uid,
-        workload=view.workload,
-        verified=seen.sight is Sight.FOUND,
+        workload=workload,
+        verified=found,
         reason=f"{caller.name} wants to evict it; the extender protocol carries no reason",
-        forecast=view.forecast,
-        pod_snapshot=view.store(),
+        forecast=forecast,
+        pod_snapshot=snapshots.keep("Pod", view.record) if view.record else None,
     )

@@ -63,3 +63,15 @@ class Invalid(Refused):
 
     def __str__(self) -> str:
         return self.sentence
+
+
+@dataclass
+class AlreadyRuns(Refused):
+    """A cycle runs on this cluster, and there is one at a time. HTTP 409."""
+
+    cycle_id: int
+    sentence: str
+    code: str = "conflict"
+
+    def __str__(self) -> str:
+        return self.sentence

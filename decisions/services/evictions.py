@@ -115,13 +115,10 @@ def tell(decision_id: int, *, by: Actor, now: datetime) -> bool:
     """
     with transaction.atomic():
         row = Decision.objects.select_related("cluster").get(pk=decision_id)
-        first = Decision.objects.filter(
-            pk=decision_id,
-            verdict=Verdict.ALLOWED,
-            eviction=Eviction.NONE,
-            executor=Executor.ASKER,
-            expires_at__gt=now,
-        ).update(
+        may_hear = Decision.objects.filter(
+            _armed(), ~_frozen(), pk=decision_id, verdict=Verdict.ALLOWED, expires_at__gt=now
+        )
+        first = may_hear.filter(eviction=Eviction.NONE, executor=Executor.ASKER).update(
             eviction=Eviction.DELEGATED,
             told_at=now,
             told_count=1,
@@ -131,9 +128,7 @@ def tell(decision_id: int, *, by: Actor, now: datetime) -> bool:
         if first:
             timeline.append(decision_id, Event.TOLD, at=now, by=by)
             return True
-        again = Decision.objects.filter(
-            pk=decision_id, verdict=Verdict.ALLOWED, eviction=Eviction.DELEGATED, expires_at__gt=now
-        ).update(told_count=F("told_count") + 1)
+        again = may_hear.filter(eviction=Eviction.DELEGATED).update(told_count=F("told_count") + 1)
         if again and _last_told(row, now):
             timeline.append(decision_id, Event.TOLD, at=now, by=by, detail={"times": row.told_count + 1})
         return bool(again)
@@ -394,7 +389,7 @@ def _columns(row: Decision, target: Eviction, result: EvictionResult, now: datet
 def _after(row: Decision, target: Eviction, result: EvictionResult, now: datetime) -> None:
     if target == Eviction.FAILED:
         queue_who_waits_for(row.pk, now=now)
-    if target in {Eviction.EVICTED, Eviction.GONE}:
+    if target == Eviction.EVICTED or result.code in {EvictionCause.NOT_FOUND, EvictionCause.REPLACED}:
         pod_is_gone(row.cluster_id, row.pod_uid, why=result.message, now=now)
     if result.holds_namespace:
         hold_namespace(row.cluster_id, row.namespace, why=result.message, now=now)

@@ -22,7 +22,7 @@ from deschedui import supervisor
 from deschedui.config import ROOT
 from deschedui.supervisor import Program, Supervisor
 
-PASSWORD = "evict-me-gently"
+PASSWORD = "evict-me-gently"  # noqa: S105 - printed at the start, for the demo only
 USERS = (("ada", "approver"), ("vera", "viewer"), ("root", "admin"))
 
 
