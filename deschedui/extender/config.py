@@ -61,6 +61,9 @@ REFERENCE: Final = re.compile(r"\$\{(?P<kind>env|file):(?P<name>[^${}]+)\}")
 _SCHEME_WORD: Final = re.compile(r"\s*(?:basic|bearer|token|apikey)?\s*", re.IGNORECASE)
 _URL_TEXT: Final = re.compile(r"[!-~]+")  # printable ASCII, no space
 _HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\.?")
+# 2852039166, 0xa9fea9fe, 169.254.43518: an IPv4 address in disguise, no name.
+_NUMERIC_END: Final = re.compile(r"(?:^|\.)(?:[0-9]+|0[xX][0-9a-fA-F]*)\.?$")
+_LONGEST_URL: Final = 2_000
 
 
 class FailPolicy(StrEnum):
@@ -155,6 +158,8 @@ class ExtenderArgs(_Args):
     @field_validator("decision_verb")
     @classmethod
     def _is_a_path(cls, value: str) -> str:
+        if len(value) > _LONGEST_URL:
+            raise ValueError(f"decisionVerb is longer than {_LONGEST_URL} characters")
         if value and (not _URL_TEXT.fullmatch(value) or {"?", "#", "\\"} & set(value)):
             raise ValueError(
                 f'decisionVerb "{value[:300]}" must be a path without spaces, "?" and "#", such as evict'
@@ -332,6 +337,8 @@ def _is_https(url: str) -> bool:
 
 def _checked_url(value: str) -> str:
     """`urlPrefix` as written, or a `ValueError`. The text is quoted only where it cannot hold a password."""
+    if len(value) > _LONGEST_URL:
+        raise ValueError(f"urlPrefix is longer than {_LONGEST_URL} characters")
     if "@" in value.split("//", 1)[-1].split("/", 1)[0]:
         raise ValueError("urlPrefix must not hold a user or a password: send credentials in httpHeaders")
     shown = value[:300].split("?", 1)[0].split("#", 1)[0]
@@ -371,7 +378,7 @@ def _is_host(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
     except ValueError:
-        return len(text) <= 253 and _HOST_NAME.fullmatch(text) is not None
+        return len(text) <= 253 and _HOST_NAME.fullmatch(text) is not None and not _NUMERIC_END.search(text)
     return "%" not in text
 
 

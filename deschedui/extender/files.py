@@ -213,7 +213,7 @@ def _open(path: str, flags: int) -> int:
 def _read(path: Path, name: str) -> bytes:
     """A regular file, bounded."""
     try:
-        with open(path, "rb", opener=_open) as file:  # noqa: PTH123 - Path.open takes no opener
+        with open(path, "rb", opener=_open) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise _Refused(f"{name} is not a file")
             content = file.read(_LARGEST_FILE + 1)

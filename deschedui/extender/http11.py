@@ -61,8 +61,6 @@ class Exchange:
             event = await self._next()
             if isinstance(event, h11.Response):
                 return Head(event.status_code, event.headers.raw_items())
-            if isinstance(event, h11.InformationalResponse) and event.status_code == 101:
-                return Head(101, event.headers.raw_items())
 
     async def chunk(self) -> bytes:
         """The next part of the body as it comes, nothing decompressed; empty at its end."""
@@ -95,6 +93,10 @@ class Exchange:
 
 
 def _broken(error: str) -> CallFailed:
+    if "without a pending proposal" in error:
+        return CallFailed(
+            FailureMode.HTTP_STATUS, "HTTP 101: it changes the protocol, unasked", http_status=101
+        )
     if error.startswith("peer closed"):
         return CallFailed(
             FailureMode.CONNECTION, f"closed early, in the middle of the body: {clean(error, 200)}"

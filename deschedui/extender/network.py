@@ -6,6 +6,8 @@ changes its address in between (DNS rebinding) gains nothing. Only asyncio and t
 
 import asyncio
 import ipaddress
+import os
+import select
 import socket
 import ssl
 import threading
@@ -28,9 +30,9 @@ _FOREVER: Final = 7 * 24 * 3600.0  # asyncio's own handshake limit must not come
 class CallFailed(Exception):  # noqa: N818 - carries the observation
     """One exchange failed; `failed` says how."""
 
-    def __init__(self, mode: FailureMode, detail: str) -> None:
+    def __init__(self, mode: FailureMode, detail: str, http_status: int | None = None) -> None:
         super().__init__(detail)
-        self.failed = Failed(mode, detail)
+        self.failed = Failed(mode, detail, http_status=http_status)
 
 
 class Progress(Protocol):
@@ -119,8 +121,16 @@ class Connection(asyncio.Protocol):
 
     @property
     def quiet(self) -> bool:
-        """Open, and nothing has come that nobody asked for."""
-        return not self.ended and not self._buffer
+        """Open, and nothing has come that nobody asked for, not even what the loop has not seen yet."""
+        return not self.ended and not self._buffer and not self._readable()
+
+    def _readable(self) -> bool:
+        sock = self._transport.get_extra_info("socket") if self._transport else None
+        if sock is None or sock.fileno() < 0:
+            return True
+        poll = select.poll()
+        poll.register(sock.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type checker
@@ -226,9 +236,14 @@ async def _connect_any(addresses: Sequence[FoundAddress], seconds: float) -> soc
             async with asyncio.timeout(None if last else seconds / len(addresses)):
                 return await _connect_socket(family, address)
         except OSError as error:  # TimeoutError, of the share, is one too
-            why = error.strerror or ("no answer" if isinstance(error, TimeoutError) else str(error))
-            refusals.append(f"{address[0]} port {address[1]}: {clean(why, 200).lower()}")
+            refusals.append(f"{address[0]} port {address[1]}: {_why_not(error)}")
     raise CallFailed(FailureMode.CONNECTION, "; ".join(refusals[:4]))
+
+
+def _why_not(error: OSError) -> str:
+    if error.errno is None:
+        return "no answer" if isinstance(error, TimeoutError) else clean(str(error), 200)
+    return os.strerror(error.errno).lower()
 
 
 async def _connect_socket(family: int, address: SocketAddress) -> socket.socket:
@@ -265,6 +280,7 @@ async def _handshake(sock: socket.socket, tls: ssl.SSLContext, server_name: str)
 def tls_detail(error: OSError, server_name: str) -> str:
     """Which check failed, on which name."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f'the certificate of "{server_name}" was refused: {clean(error.verify_message, 300)}'
+        why = getattr(error, "verify_message", None) or str(error)
+        return f'the certificate of "{server_name}" was refused: {clean(why, 300)}'
     reason = getattr(error, "reason", None) or error.strerror or "the other side ended the handshake"
     return f'TLS with "{server_name}" failed: {clean(str(reason), 300).replace("_", " ").lower()}'

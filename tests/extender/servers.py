@@ -37,6 +37,7 @@ class Server:
     calls: list[Call] = field(default_factory=list)
     connections: int = 0
     most_at_once: int = 0
+    closed: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     @property
     def url(self) -> str:
@@ -106,6 +107,7 @@ async def _listen(server: Server, behave: Behaviour, tls: ssl.SSLContext | None)
                 finally:
                     busy -= 1
         writer.transport.abort()
+        asyncio.get_running_loop().call_soon(server.closed.release)
 
     listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     server.port = listening.sockets[0].getsockname()[1]

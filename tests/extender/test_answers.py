@@ -44,10 +44,11 @@ def test_null_leaves_a_text_unset(body: str) -> None:
         ('"false"', "string"),
         ("1", "number"),
         ("0", "number"),
-        ("1.0", "number"),
-        ("[]", "array"),
-    ]
-    + [("{}", "object"), ("[true]", "array"), ("1" * 5000, "number"), ("1e999", "number")],
+        ("1e999", "number"),
+        ("1" * 5000, "number"),
+        ("[true]", "array"),
+        ("{}", "object"),
+    ],
 )
 def test_allow_must_be_a_boolean(value: str, kind: str) -> None:
     assert f"allow must be a boolean, got {kind}" in why_not(f'{{"allow":{value}}}')

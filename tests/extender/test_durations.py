@@ -8,21 +8,21 @@ from hypothesis import strategies as st
 
 from deschedui.extender.durations import format_go_duration, parse_go_duration
 
+READ = {
+    "5s": 5,
+    "1m30s": 90,
+    "500ms": 0.5,
+    "1.5s": 1.5,
+    "1h": 3600,
+    ".5s": 0.5,
+    "5.s": 5,
+    "+2s": 2,
+    "1h2m3.5s": 3723.5,
+}
+SMALL = {"250us": 0.00025, "250µs": 0.00025, "250μs": 0.00025, "1ns": 0.000001}
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("5s", 5),
-        ("1m30s", 90),
-        ("500ms", 0.5),
-        ("1.5s", 1.5),
-        ("1h", 3600),
-        (".5s", 0.5),
-        ("5.s", 5),
-        ("+2s", 2),
-    ]
-    + [("1h2m3.5s", 3723.5), ("250us", 0.00025), ("250µs", 0.00025), ("250μs", 0.00025), ("1ns", 0.000001)],
-)
+
+@pytest.mark.parametrize(("text", "seconds"), (READ | SMALL).items())
 def test_text_that_go_reads_is_read(text: str, seconds: float) -> None:
     assert parse_go_duration(text) == timedelta(seconds=seconds)
 
@@ -56,7 +56,7 @@ def test_old_nanoseconds_are_explained() -> None:
 
 @pytest.mark.parametrize("text", ["2562048h", "9223372037s", "9" * 99 + "h", "1" * 500 + "s"])
 def test_what_go_cannot_hold_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="longer than a Go duration|too long"):
+    with pytest.raises(ValueError, match=r"longer than a Go duration|too long"):
         parse_go_duration(text)
 
 

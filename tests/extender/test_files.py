@@ -155,7 +155,7 @@ def test_a_link_out_of_the_listed_files_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["ext.test", "EXT.test", "a.internal.test", "ext.test."])
 def test_hosts_on_the_list_may_be_called(host: str) -> None:
     rules = FileRules(hosts_allow=frozenset({"ext.test", "*.Internal.test"}))
-    assert prepared(rules, urlPrefix=f"http://{host}")
+    assert prepared(rules, urlPrefix=f"http://{host}").tls is None
 
 
 @pytest.mark.parametrize("host", ["ext.test.evil.test", "internal.test", "notinternal.test", "127.0.0.1"])
