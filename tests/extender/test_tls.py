@@ -126,16 +126,23 @@ def _refuse(listening: socket.socket, context: ssl.SSLContext) -> None:
 
 
 def test_plain_http_behind_an_https_url_is_a_handshake_that_fails(rules: FileRules) -> None:
-    with serving(then_closing(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as server:
-        given = args(
-            urlPrefix=server.url.replace("http:", "https:"),
-            tlsConfig={"caCertFile": "ca.crt"},
-            httpTimeout="300ms",
-        )
-        with ExtenderClient([given], files=rules) as client:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        talking = threading.Thread(target=_talk_plainly, args=(listening,))
+        talking.start()
+        url = f"https://127.0.0.1:{listening.getsockname()[1]}"
+        with ExtenderClient([args(urlPrefix=url, tlsConfig={"caCertFile": "ca.crt"})], files=rules) as client:
             said = ask_one(client)
-    assert said.failure_mode in {FailureMode.TLS, FailureMode.TIMEOUT}
-    assert "TLS" in said.detail
+        talking.join()
+    assert said.failure_mode is FailureMode.TLS
+    assert said.detail == 'TLS with "127.0.0.1" failed: wrong version number'
+
+
+def _talk_plainly(listening: socket.socket) -> None:
+    taken, _ = listening.accept()
+    with taken:
+        taken.recv(65_536)
+        taken.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        taken.recv(65_536)
 
 
 def test_encrypted_connections_are_kept_too(rules: FileRules) -> None:
