@@ -30,7 +30,7 @@ from deschedui.kube.eviction import (
     interpret,
     resolve,
 )
-from deschedui.kube.lists import Listing, PodBrief, SnapshotLists, decode_as, read_all
+from deschedui.kube.lists import Listing, PodBrief, PodListing, SnapshotLists, decode_as, read_all
 from deschedui.kube.text import one_line
 from deschedui.kube.wire import Call, Wire
 
@@ -244,29 +244,31 @@ class ClusterClient:
             return listing.items
 
         nodes = read("nodes", objects.NodeList)
-        pods, raw_pods, versions["pods"] = self._pods(should_stop, keep_raw=keep_raw)
+        pods = self.list_pods(should_stop, keep_raw=keep_raw)
+        versions["pods"] = pods.resource_version
         return SnapshotLists(
             nodes=nodes,
-            pods=pods,
+            pods=pods.items,
             namespaces=read("namespaces", objects.NamespaceList),
             priority_classes=read("priorityclasses", objects.PriorityClassList),
             pdbs=read("poddisruptionbudgets", objects.PodDisruptionBudgetList),
             pvcs=read("persistentvolumeclaims", objects.PersistentVolumeClaimList),
             replica_sets=read("replicasets", objects.ReplicaSetList),
             stateful_sets=read("statefulsets", objects.StatefulSetList),
-            raw_pods=raw_pods,
+            raw_pods=pods.raw,
             resource_versions=versions,
         )
 
-    def _pods(
-        self, should_stop: Callable[[], bool], *, keep_raw: bool
-    ) -> tuple[list[objects.Pod], Mapping[str, msgspec.Raw], str]:
+    def list_pods(
+        self, should_stop: Callable[[], bool] = lists.never, *, keep_raw: bool = False
+    ) -> PodListing:
+        """All pods of the cluster, on request with the bytes of each (see :meth:`snapshot_lists`)."""
         if not keep_raw:
             plain = self._list("pods", objects.PodList, should_stop=should_stop)
-            return plain.items, {}, plain.resource_version
+            return PodListing(plain.items, {}, plain.resource_version)
         listing = self._all(self._fetch("pods"), lists.decode_raw_pods, should_stop)
         raw = {item.pod.metadata.uid: item.raw for item in listing.items}
-        return [item.pod for item in listing.items], raw, listing.resource_version
+        return PodListing([item.pod for item in listing.items], raw, listing.resource_version)
 
     def _list(
         self,

@@ -138,6 +138,15 @@ def decode_raw_pods(data: bytes) -> RawPodPage:
     return RawPodPage(page.metadata, items)
 
 
+@dataclass(frozen=True, slots=True)
+class PodListing:
+    """All pods; ``raw`` maps UIDs to the bytes they were decoded from, where that was asked for."""
+
+    items: list[objects.Pod]
+    raw: Mapping[str, msgspec.Raw]
+    resource_version: str
+
+
 # ---- pods, just enough to follow them
 
 IN_PROGRESS_ANNOTATION: Final = "descheduler.alpha.kubernetes.io/eviction-in-progress"
