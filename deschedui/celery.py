@@ -42,6 +42,8 @@ app.conf.update(
     task_publish_retry=False,
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,
+    # Each worker also has a queue of its own: its liveness probe sends a message there and waits for the trace.
+    worker_direct=True,
     # Every task looks in the database for what is due, so a tick that came too late may be dropped.
     beat_schedule={
         "tick": {

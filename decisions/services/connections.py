@@ -18,7 +18,14 @@ from decisions.services.clock import DATABASE, Clock
 from deschedui.kube.budget import Budget, Lane
 from deschedui.kube.client import BUDGET_SECONDS, ClusterClient
 from deschedui.kube.config import ClusterConnection
-from deschedui.kube.errors import ConfigError, InvalidAnswer, KubeError, ServerError, Unauthorized, Unreachable
+from deschedui.kube.errors import (
+    ConfigError,
+    InvalidAnswer,
+    KubeError,
+    ServerError,
+    Unauthorized,
+    Unreachable,
+)
 from deschedui.kube.text import sentence
 
 CONTACT_NOTE_EVERY = timedelta(seconds=5)

@@ -2,20 +2,36 @@
 
 from datetime import datetime, timedelta
 
+from django.db.models import QuerySet
+
 from decisions.models import Heartbeat
 
 AWAY_AFTER = timedelta(seconds=30)
 FORGOTTEN_AFTER = timedelta(days=1)
+PROBE = "probe "
 
 
 def beat(name: str, *, now: datetime) -> None:
-    """This worker is alive."""
+    """This worker ran a tick: beat, broker, worker and database all work."""
     Heartbeat.objects.update_or_create(name=name[:200], defaults={"seen_at": now})
 
 
-def last_seen(name: str = "") -> datetime | None:
-    """When this worker (empty: any worker) was last seen."""
-    rows = Heartbeat.objects.filter(name=name) if name else Heartbeat.objects.all()
+def answer(name: str, *, now: datetime) -> None:
+    """This worker answers its own probe; that says nothing of beat, so it is no beat."""
+    beat(PROBE + name, now=now)
+
+
+def last_seen() -> datetime | None:
+    """When any worker last ran a tick."""
+    return _newest(Heartbeat.objects.exclude(name__startswith=PROBE))
+
+
+def last_answer(name: str) -> datetime | None:
+    """When this worker last answered its probe."""
+    return _newest(Heartbeat.objects.filter(name=(PROBE + name)[:200]))
+
+
+def _newest(rows: "QuerySet[Heartbeat]") -> datetime | None:
     return rows.order_by("-seen_at").values_list("seen_at", flat=True).first()
 
 

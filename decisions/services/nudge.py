@@ -30,8 +30,3 @@ def run_cycle(cycle_id: int) -> None:
 def follow(cluster_id: int) -> None:
     """After this transaction: look at what is open in this cluster."""
     transaction.on_commit(partial(_send, "follow", cluster_id))
-
-
-def start_cycle(cluster_id: int) -> None:
-    """After this transaction: start the cycle that is due in this cluster."""
-    transaction.on_commit(partial(_send, "start_cycle", cluster_id))
