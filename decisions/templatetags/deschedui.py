@@ -1,5 +1,183 @@
-"""Template tags and filters of deschedui's pages."""
+"""Template tags and filters of deschedui's pages: durations, names, states, bars, masks."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 
 from django import template
+from django.forms.utils import flatatt
+from django.template import Context
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+from heroicons.templatetags.heroicons import heroicon_micro
+
+from decisions.models import Decision
+from decisions.queries import sentences
+from decisions.queries.sentences import Look
 
 register = template.Library()
+
+DOOR_PATH = re.compile(r"(/doors/)[^/\s\"'?]+/")
+ZONED = "%Y-%m-%d %H:%M:%S %Z"
+
+
+@register.simple_tag
+def icon(name: str, size: int = 16) -> str:
+    """A Heroicon as inline SVG; decoration, the word stands beside it."""
+    return heroicon_micro(name, size=size, aria_hidden="true", focusable="false", **{"class": "icon"})
+
+
+@register.simple_tag
+def state(look: Look) -> str:
+    """A state: icon, word and colour."""
+    return format_html('<span class="state {}">{}{}</span>', look.tone, icon(look.icon), look.word)
+
+
+@register.simple_tag
+def verdict(decision: Decision) -> str:
+    """The verdict alone, as icon and word."""
+    return state(sentences.VERDICTS[decision.verdict])
+
+
+@register.simple_tag
+def eviction(decision: Decision) -> str:
+    """The eviction's own status, as icon and word; nothing where there is none."""
+    return "" if decision.eviction == "none" else state(sentences.EVICTIONS[decision.eviction])
+
+
+@register.simple_tag
+def name(text: str, most: int = 44) -> str:
+    """A name in a monospaced face that breaks in the middle: start and end tell pods apart.
+
+    The whole name is in the page, so that it is copied, searched and read aloud; what is in the middle is
+    hidden by the style alone.
+    """
+    if len(text) <= most:
+        return format_html('<span class="name">{}</span>', text)
+    tail = max(most // 3, 8)
+    head = most - tail - 1
+    return format_html(
+        '<span class="name cut" title="{}">{}<span class="mid">{}</span>{}</span>',
+        text, text[:head], text[head:-tail], text[-tail:],
+    )  # fmt: skip
+
+
+@register.filter
+def dur(value: object) -> str:
+    """Seconds, or a timedelta, as kubectl writes them."""
+    seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
+    return sentences.duration(float(seconds)) if isinstance(seconds, int | float) else ""
+
+
+@register.filter
+def zoned(at: datetime | None) -> str:
+    """Absolute, with the zone."""
+    return timezone.localtime(at).strftime(ZONED) if at else ""
+
+
+@register.simple_tag
+def ago(at: datetime | None, suffix: str = "", *, focus: bool = True) -> str:
+    """A relative time; absolute with its zone on hover and on focus."""
+    if at is None:
+        return "–"
+    seconds = (timezone.now() - at).total_seconds()
+    tab = {"tabindex": "0"} if focus else {}
+    attributes = flatatt(
+        {"datetime": at.isoformat(), "data-ago": suffix or True, "data-abs": zoned(at), **tab}
+    )
+    return format_html(
+        "<time{}>{}{}</time>", attributes, sentences.duration(seconds), f" {suffix}" if suffix else ""
+    )
+
+
+@register.simple_tag
+def until(at: datetime | None, *, focus: bool = True) -> str:
+    """Time left; absolute with its zone on hover and on focus."""
+    if at is None:
+        return "–"
+    tab = {"tabindex": "0"} if focus else {}
+    attributes = flatatt({"datetime": at.isoformat(), "data-left": True, "data-abs": zoned(at), **tab})
+    return format_html(
+        "<time{}>{}</time>", attributes, sentences.duration(sentences.left(at, timezone.now()))
+    )
+
+
+@register.simple_tag
+def left_bar(decision: Decision) -> str:
+    """Time left as a shrinking bar; the number stands beside it."""
+    now = timezone.now()
+    share = sentences.share_left(decision, now)
+    left = sentences.left(decision.expires_at, now)
+    whole = left / share if share else 0
+    attributes = flatatt({"data-whole": f"{whole:.0f}", "data-until": _iso(decision.expires_at)})
+    return format_html(
+        '<svg class="bar{}" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"{}>'
+        '<rect class="rest" width="{}" height="4" rx="2"/></svg>',
+        " short" if share < 0.2 else "", attributes, f"{share * 100:.1f}",
+    )  # fmt: skip
+
+
+def _iso(at: datetime | None) -> str:
+    return at.isoformat() if at else ""
+
+
+@register.filter
+def mask(text: str) -> str:
+    """A door's address without its token: such a path leaks (design.md section 6)."""
+    return DOOR_PATH.sub(r"\1…/", str(text))
+
+
+@register.filter
+def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
+    """A value of a mapping by a variable key."""
+    return (mapping or {}).get(key, "")
+
+
+@register.filter
+def plural(count: int, word: str) -> str:
+    """``{{ 3|plural:"pod" }}`` is "3 pods"."""
+    return sentences.plural(int(count or 0), word)
+
+
+@register.filter
+def ms(milliseconds: float) -> str:
+    """A latency."""
+    return sentences.ms(float(milliseconds or 0))
+
+
+@register.filter
+def spaced(word: str) -> str:
+    """``in_background`` as a person writes it."""
+    return str(word).replace("_", " ")
+
+
+@register.simple_tag(takes_context=True)
+def address(context: Context, **changes: object) -> str:
+    """This page's address with some of its parameters changed; an empty value takes one away."""
+    query = context["request"].GET.copy()
+    query.pop("before", None)
+    for key, value in changes.items():
+        query.pop(key, None)
+        if value not in {"", None}:
+            query[key] = str(value)
+    return f"?{query.urlencode()}"
+
+
+@register.simple_tag(takes_context=True)
+def address_without(context: Context, key: str) -> str:
+    """This page's address without one of its parameters."""
+    return address(context, **{key: ""})
+
+
+@register.simple_tag
+def modules() -> SafeString:
+    """The page's own scripts."""
+    names = ("time", "live", "selection", "keys", "undo")
+    tags = (
+        format_html('<script type="module" src="{}"></script>', static(f"decisions/{each}.js"))
+        for each in names
+    )
+    return mark_safe("".join(tags))  # noqa: S308 - made of format_html alone

@@ -1,0 +1,480 @@
+"""The words of the pages: durations, states, failure modes, each with its own sentence and its own next step. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from decisions.models import Decision, Event, Eviction, Rule, Verdict
+
+MINUTE: Final = 60
+HOUR: Final = 3600
+DAY: Final = 24 * HOUR
+YEAR: Final = 365 * DAY
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a state looks: an icon (Heroicons), a word and a colour's name. Never the colour alone."""
+
+    icon: str
+    word: str
+    tone: str
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What happened, and what to do about it."""
+
+    sentence: str
+    next_step: str
+
+
+def duration(seconds: float) -> str:
+    """As kubectl writes ages (``k8s.io/apimachinery/pkg/util/duration.HumanDuration``): 4m, 2m10s, 26h, 5d3h."""
+    whole = max(int(seconds), 0)
+    if whole < 2 * MINUTE:
+        return f"{whole}s"
+    if whole < 10 * MINUTE:
+        return _two(whole, MINUTE, "m", 1, "s")
+    if whole < 3 * HOUR:
+        return f"{whole // MINUTE}m"
+    if whole < 8 * HOUR:
+        return _two(whole, HOUR, "h", MINUTE, "m")
+    if whole < 2 * DAY:
+        return f"{whole // HOUR}h"
+    if whole < 8 * DAY:
+        return _two(whole, DAY, "d", HOUR, "h")
+    if whole < 2 * YEAR:
+        return f"{whole // DAY}d"
+    if whole < 8 * YEAR:
+        return _two(whole, YEAR, "y", DAY, "d")
+    return f"{whole // YEAR}y"
+
+
+def _two(seconds: int, big: int, big_unit: str, small: int, small_unit: str) -> str:
+    rest = seconds % big // small
+    return f"{seconds // big}{big_unit}" + (f"{rest}{small_unit}" if rest else "")
+
+
+def ordinal(number: int) -> str:
+    """1st, 2nd, 3rd, 11th."""
+    if number % 100 in {11, 12, 13}:
+        return f"{number}th"
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """``1 pod``, ``7 pods``."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def listed(words: Sequence[str], *, last: str = "and", most: int = 5) -> str:
+    """``a, b and c``; the tail of a long list is counted."""
+    if len(words) > most:
+        return f"{', '.join(words[:most])} {last} {len(words) - most} more"
+    return f"{', '.join(words[:-1])} {last} {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+# --- states ------------------------------------------------------------------------------------------------
+
+VERDICTS: Final[Mapping[str, Look]] = {
+    Verdict.PENDING: Look("clock", "waiting", "waiting"),
+    Verdict.ALLOWED: Look("check-circle", "allowed", "allowed"),
+    Verdict.DENIED: Look("no-symbol", "denied", "denied"),
+    Verdict.SKIPPED: Look("forward", "skipped", "quiet"),
+    Verdict.EXPIRED: Look("bell-slash", "expired", "quiet"),
+    Verdict.WITHDRAWN: Look("arrow-uturn-left", "withdrawn", "quiet"),
+}
+
+EVICTIONS: Final[Mapping[str, Look]] = {
+    Eviction.NONE: Look("minus", "no eviction", "quiet"),
+    Eviction.QUEUED: Look("queue-list", "queued", "waiting"),
+    Eviction.DELEGATED: Look("megaphone", "told its caller", "waiting"),
+    Eviction.EVICTING: Look("arrow-path", "evicting", "waiting"),
+    Eviction.ACCEPTED: Look("arrow-right-start-on-rectangle", "accepted, terminating", "allowed"),
+    Eviction.IN_BACKGROUND: Look("arrows-right-left", "moving in background", "waiting"),
+    Eviction.BLOCKED: Look("shield-exclamation", "blocked", "waiting"),
+    Eviction.EVICTED: Look("check-badge", "evicted", "allowed"),
+    Eviction.GONE: Look("x-mark", "gone by itself", "quiet"),
+    Eviction.FAILED: Look("exclamation-triangle", "failed", "failed"),
+}
+
+CYCLES: Final[Mapping[str, Look]] = {
+    "running": Look("arrow-path", "running", "waiting"),
+    "completed": Look("check-circle", "completed", "allowed"),
+    "incomplete": Look("clock", "ended at its deadline", "waiting"),
+    "failed": Look("exclamation-triangle", "failed", "failed"),
+    "skipped": Look("forward", "skipped", "quiet"),
+}
+
+EVENTS: Final[Mapping[str, str]] = {
+    Event.ASKED: "inbox-arrow-down",
+    Event.EXTENDER_ANSWERED: "chat-bubble-left",
+    Event.EXTENDER_FAILED: "exclamation-triangle",
+    Event.NOMINATED_AGAIN: "arrow-path",
+    Event.APPROVED: "check-circle",
+    Event.DENIED: "no-symbol",
+    Event.OVERRIDDEN: "shield-exclamation",
+    Event.UNDONE: "arrow-uturn-left",
+    Event.TAKEN_BACK: "arrow-uturn-left",
+    Event.BACK_TO_PENDING: "arrow-uturn-left",
+    Event.SKIPPED: "forward",
+    Event.TOLD: "megaphone",
+    Event.QUEUED: "queue-list",
+    Event.TRIED: "paper-airplane",
+    Event.BLOCKED: "shield-exclamation",
+    Event.ACCEPTED: "check",
+    Event.IN_BACKGROUND: "arrows-right-left",
+    Event.EVICTED: "check-badge",
+    Event.GONE: "x-mark",
+    Event.FAILED: "exclamation-triangle",
+    Event.REQUEUED: "queue-list",
+    Event.HELD: "pause-circle",
+    Event.RELEASED: "play",
+    Event.STILL_THERE: "clock",
+    Event.EXPIRED: "bell-slash",
+    Event.WITHDRAWN: "arrow-uturn-left",
+    Event.REPLACEMENT: "sparkles",
+    Event.LEASE_LOST: "exclamation-triangle",
+}
+
+
+def look(decision: Decision) -> Look:
+    """The one state that a reader wants to know: the verdict, or what has become of the eviction since."""
+    if decision.verdict == Verdict.ALLOWED and decision.eviction != Eviction.NONE:
+        return EVICTIONS[decision.eviction]
+    return VERDICTS[decision.verdict]
+
+
+def question(decision: Decision) -> str:
+    """The head of a decision, as one sentence."""
+    where = f" from {decision.node}" if decision.node else ""
+    return f"Evict {decision.pod_name}{where}?"
+
+
+def outcome(decision: Decision) -> str:
+    """What was decided and what came of it, as one sentence."""
+    who = decision.decided_by_name or "deschedui"
+    if decision.verdict == Verdict.PENDING:
+        return "Waits for a decision."
+    if decision.verdict == Verdict.ALLOWED:
+        verb = "Overridden" if decision.override else "Approved"
+        return f"{verb} by {who}; {eviction_words(decision)}."
+    if decision.verdict == Verdict.DENIED:
+        return f"Denied by {_the(decision, who)}" + (
+            f": {decision.decision_reason}" if decision.decision_reason else "."
+        )
+    if decision.verdict == Verdict.SKIPPED:
+        return "Left alone this cycle (failPolicy Ignore); asked again in the next one."
+    if decision.verdict == Verdict.EXPIRED:
+        return "Nobody answered in time." if decision.rule == Rule.TIME else "Not carried out in time."
+    return "Withdrawn: nobody asks for it any more."
+
+
+def _the(decision: Decision, who: str) -> str:
+    return "the extender" if decision.rule == Rule.EXTENDER else who
+
+
+def eviction_words(decision: Decision) -> str:
+    """What has become of an allowed eviction so far."""
+    told = decision.asker_name
+    waits = f"waits for decision {decision.waits_for_id}" if decision.waits_for_id else "not handed over yet"
+    words = {
+        Eviction.NONE: waits,
+        Eviction.QUEUED: f"held: {decision.held}" if decision.held else "queued to be evicted",
+        Eviction.DELEGATED: f"{told} has heard the yes and may already have acted",
+        Eviction.EVICTING: "the eviction is being sent",
+        Eviction.ACCEPTED: "the API server accepted the eviction, the pod is terminating",
+        Eviction.IN_BACKGROUND: "the pod is being moved in the background",
+        Eviction.BLOCKED: f"blocked by PDB {decision.pdb}" if decision.pdb else "blocked",
+        Eviction.EVICTED: "evicted" + (" (unconfirmed)" if decision.unconfirmed else ""),
+        Eviction.GONE: "the pod went by itself",
+        Eviction.FAILED: "the eviction failed",
+    }
+    return words[Eviction(decision.eviction)]
+
+
+# --- extenders ---------------------------------------------------------------------------------------------
+
+
+def ms(milliseconds: float) -> str:
+    """A latency: 12 ms, 1.4 s."""
+    return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"
+
+
+def _after(out: Mapping[str, Any]) -> str:
+    return ms(float(out.get("latency_ms") or 0))
+
+
+def _timeout(out: Mapping[str, Any]) -> Advice:
+    limit = f" ({out['detail']})" if out.get("detail") else ""
+    return Advice(
+        f"The extender had not answered after {_after(out)}{limit}.",
+        "Look at its load, or raise httpTimeout; the next cycle asks again.",
+    )
+
+
+def _connection(out: Mapping[str, Any]) -> Advice:
+    return Advice(
+        f"No connection to the extender: {out.get('detail') or 'refused'}.",
+        "Check that it runs and listens on this address, and that a NetworkPolicy lets the worker through.",
+    )
+
+
+def _dns(out: Mapping[str, Any]) -> Advice:
+    return Advice(
+        f"The extender's name does not resolve: {out.get('detail') or out.get('url', '')}.",
+        "Check the host in urlPrefix and the cluster's DNS; a Service needs its namespace in the name.",
+    )
+
+
+def _tls(out: Mapping[str, Any]) -> Advice:
+    return Advice(
+        f"TLS with the extender failed: {out.get('detail') or 'the handshake was refused'}.",
+        "Compare the certificate's names, issuer and dates with tlsConfig: caCertFile and serverName.",
+    )
+
+
+def _http_status(out: Mapping[str, Any]) -> Advice:
+    status = out.get("http_status") or 0
+    said = str(out.get("detail") or f"HTTP {status}")
+    step = "Read the extender's log at this time."
+    if status in {401, 403}:
+        step = "Check the Authorization header in httpHeaders."
+    elif status == 404:
+        step = "Check urlPrefix and decisionVerb: the extender does not know this path."
+    elif 300 <= status < 400:
+        step = "Put the final address into urlPrefix: redirects are not followed."
+    return Advice(f"The extender answered with {said}", step)
+
+
+def _extender_error(out: Mapping[str, Any]) -> Advice:
+    return Advice(
+        f"The extender reported an error of its own: {out.get('reason') or out.get('detail')}.",
+        "It is up and speaks the protocol; the text is its own, look there.",
+    )
+
+
+def _invalid_response(out: Mapping[str, Any]) -> Advice:
+    return Advice(
+        f"The extender's answer cannot be understood: {out.get('detail') or 'not one JSON object'}.",
+        'It must answer 200 with {"allow": true or false, "reason": text}. A malformed answer is never a yes.',
+    )
+
+
+def _circuit_open(_out: Mapping[str, Any]) -> Advice:
+    return Advice(
+        "The extender was not asked about this pod: too many calls before it had failed in a row.",
+        "See its recent answers under Extenders; the next cycle tries it again.",
+    )
+
+
+def _config_error(out: Mapping[str, Any]) -> Advice:
+    return Advice(
+        f"The extender's configuration cannot be used: {out.get('detail') or 'see the cycle'}.",
+        "Correct the policy; until then no pod is nominated at all.",
+    )
+
+
+FAILURES: Final = {
+    "timeout": _timeout,
+    "connection": _connection,
+    "dns": _dns,
+    "tls": _tls,
+    "http_status": _http_status,
+    "extender_error": _extender_error,
+    "invalid_response": _invalid_response,
+    "circuit_open": _circuit_open,
+    "config_error": _config_error,
+}
+
+_MEANT: Final[Mapping[tuple[str, str], str]] = {
+    ("allow", "ignorable"): "It is ignorable, so the missing answer counts as a yes; a human still decides.",
+    ("allow", "failPolicy"): "failPolicy Allow takes the missing answer as a yes; a human still decides.",
+    ("deny", "failPolicy"): "failPolicy Deny makes it a denial, which a human may override.",
+    (
+        "deny",
+        "malformed",
+    ): "A malformed answer is never a yes, whatever failPolicy says; a human may override.",
+    ("skip", "failPolicy"): "failPolicy Ignore leaves the pod alone this cycle.",
+}
+
+
+def extender_advice(out: Mapping[str, Any]) -> Advice:
+    """What one extender's outcome (``ExtenderOutcome.as_dict``) says, with the next step where it failed."""
+    mode = str(out.get("failure_mode") or "")
+    if mode in FAILURES:
+        found = FAILURES[mode](out)
+        return Advice(found.sentence.replace("..", "."), found.next_step)
+    said = str(out.get("reason") or "")
+    verb = "allows" if out.get("effect") == "allow" else "denies"
+    return Advice(f"The extender {verb} it{f': {said}' if said else ', without a reason'}", "")
+
+
+def what_it_meant(out: Mapping[str, Any]) -> str:
+    """Which rule made a yes or a no out of a failed call; empty for a real answer."""
+    return _MEANT.get((str(out.get("effect")), str(out.get("decided_by"))), "")
+
+
+def extender_short(decision: Decision) -> str:
+    """What the extender said or how it failed, in a few words for a row; empty where none was asked."""
+    if not decision.extender_effect:
+        return ""
+    if decision.failure_mode:
+        mode = decision.failure_mode.replace("_", " ")
+        return f"extender {mode}, {decision.extender_effect} by {decision.extender_decided_by}"
+    return "extender allows" if decision.extender_effect == "allow" else "extender denies"
+
+
+# --- evictions ---------------------------------------------------------------------------------------------
+
+_EVICTION_STEPS: Final[Mapping[str, str]] = {
+    "created": "Nothing to do: the pod is terminating and is watched until its UID is gone.",
+    "not_found": "Nothing to do: the pod was gone before we came.",
+    "replaced": "Nothing to do here: the new pod of this name needs a decision of its own.",
+    "conflict": "The pod changed while it was being evicted; it is read again and tried once more.",
+    "pdb": "It is tried again by itself, from every 30 s, until the approval expires. Bring more replicas up, or take it back.",
+    "pdb_not_processed": "The PDB is new to its controller; it is tried again when the API server says.",
+    "pdb_unusable": "Repair the PDB (its disruptedPods or its allowance); it is tried again by itself.",
+    "several_pdbs": "The Eviction API refuses a pod that several PDBs cover: remove all but one, then try again.",
+    "throttled": "The API server is busy; the whole cluster's carry-out slows down and goes on by itself.",
+    "in_background": "Whoever moves the pod in the background ends it; this is watched.",
+    "webhook_blocked": "An admission webhook asks to wait; it is tried again from every 30 s.",
+    "webhook_denied": "An admission webhook refuses: talk to its owner, then try again by hand.",
+    "webhook_unavailable": "An admission webhook cannot be called; up to five tries, then by hand.",
+    "namespace_terminating": "Nothing to do: the namespace goes away and its pods with it.",
+    "rbac": "Give deschedui's worker the missing right (deploy/ has the ClusterRole), then try again by hand.",
+    "unauthorized": "Renew the cluster's credentials; what is queued goes on as soon as they work.",
+    "no_answer": "The API server did not answer; the pod is looked up before anything is sent again.",
+    "other": "The API server's text is kept in the timeline; the pod is looked up before the next try.",
+}
+
+
+def eviction_advice(decision: Decision) -> Advice:
+    """What the API server said last about the eviction, and what to do about it."""
+    if decision.held:
+        return Advice(f"Held: {decision.held}.", "Say “go on” to release it, or take the approval back.")
+    if not decision.cause and not decision.message:
+        return Advice("", "")
+    text = decision.message or decision.cause.replace("_", " ")
+    return Advice(text[:1].upper() + text[1:], _EVICTION_STEPS.get(decision.cause, ""))
+
+
+# --- the forecast ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A fact of the forecast in a few words. ``bad`` ones make an approval ask once more."""
+
+    text: str
+    bad: bool = False
+    title: str = ""
+
+
+def chips(decision: Decision) -> tuple[Chip, ...]:
+    """The forecast of a row, what speaks against it first."""
+    forecast = decision.forecast or {}
+    found = [*_room(forecast), *_pdbs(forecast), *_replicas(decision, forecast), *_other(forecast)]
+    return tuple(sorted(found, key=lambda chip: not chip.bad))
+
+
+def _room(forecast: Mapping[str, Any]) -> list[Chip]:
+    fits = forecast.get("fits_on")
+    if fits is None:
+        return []
+    if not fits:
+        return [Chip("no room", bad=True, title="No other node would take it now.")]
+    return [Chip(f"fits on {plural(len(fits), 'node')}", title=listed([str(node) for node in fits]))]
+
+
+def _pdbs(forecast: Mapping[str, Any]) -> list[Chip]:
+    if not forecast.get("pdb_applies", True):
+        return []
+    return [
+        Chip(
+            f"PDB {pdb.get('name')} allows {pdb.get('disruptions_allowed')}",
+            bad=not pdb.get("disruptions_allowed"),
+            title=f"{pdb.get('current_healthy')} healthy, {pdb.get('desired_healthy')} needed",
+        )
+        for pdb in forecast.get("pdbs", ())
+    ]
+
+
+def _replicas(decision: Decision, forecast: Mapping[str, Any]) -> list[Chip]:
+    found = []
+    ready, desired = forecast.get("ready"), forecast.get("desired")
+    if forecast.get("only_replica"):
+        found.append(Chip("only replica", bad=True))
+    elif ready is not None and desired and ready < desired:
+        found.append(Chip(f"{ready} of {desired} Ready", bad=True))
+    if forecast.get("same_name") or decision.owner_kind == "StatefulSet":
+        found.append(Chip("StatefulSet", title="It will come back under the same name."))
+    if decision.owner_kind == "" and decision.verified:
+        found.append(Chip("no owner", bad=True, title="Nothing will bring it back."))
+    return found
+
+
+def _other(forecast: Mapping[str, Any]) -> list[Chip]:
+    tied = [Chip("volume tied to a node", bad=True)] if forecast.get("bound_volumes") else []
+    return tied + [
+        Chip(_cut(str(text), 60), bad=True, title=str(text)) for text in forecast.get("warnings", ())
+    ]
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def objections(decision: Decision) -> tuple[str, ...]:
+    """What speaks against an approval, in words; an approval asks once more where there are any."""
+    forecast = decision.forecast or {}
+    found = []
+    if forecast.get("fits_on") is not None and not forecast["fits_on"]:
+        found.append("no other node has room for its replacement")
+    if forecast.get("pdb_applies", True):
+        found += [
+            f"PDB {pdb.get('name')} allows no disruption now, so the eviction would be blocked"
+            for pdb in forecast.get("pdbs", ())
+            if not pdb.get("disruptions_allowed")
+        ]
+    ready, desired = forecast.get("ready"), forecast.get("desired")
+    if forecast.get("only_replica"):
+        found.append("it is the only replica: nothing serves until its replacement is Ready")
+    elif ready is not None and desired and ready < desired:
+        found.append(f"it leaves {max(ready - 1, 0)} of {desired} Ready")
+    if decision.owner_kind == "" and decision.verified:
+        found.append("nothing owns this pod, so nothing will bring it back")
+    if forecast.get("bound_volumes"):
+        found.append("a volume ties it to its node")
+    return tuple(found + [str(text) for text in forecast.get("warnings", ())])
+
+
+# --- time --------------------------------------------------------------------------------------------------
+
+
+def left(until: datetime | None, now: datetime) -> float:
+    """Seconds until then, never below zero."""
+    return max((until - now).total_seconds(), 0.0) if until else 0.0
+
+
+def share_left(decision: Decision, now: datetime) -> float:
+    """How much of the time to answer is left, 0 to 1, for the shrinking bar."""
+    if decision.expires_at is None:
+        return 0.0
+    whole = (
+        decision.cluster.settings.pending_seconds
+        if decision.verdict == Verdict.PENDING
+        else (decision.expires_at - (decision.decided_at or decision.created_at)).total_seconds()
+    )
+    return min(left(decision.expires_at, now) / whole, 1.0) if whole > 0 else 0.0
+
+
+def undo_until(decision: Decision) -> datetime | None:
+    """Until when a human's approval can be undone with one key; None where that never was."""
+    if decision.verdict != Verdict.ALLOWED or decision.rule != Rule.HUMAN or decision.decided_at is None:
+        return None
+    if decision.override or decision.eviction not in {Eviction.NONE, Eviction.QUEUED}:
+        return None
+    return decision.decided_at + timedelta(seconds=decision.cluster.settings.undo_seconds)

@@ -1,0 +1,120 @@
+"""What stands on every page: how many decisions wait, and what is wrong with a freeze, a worker or a cluster."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from decisions.models import Cluster, Freeze, Heartbeat, Permission, Verdict
+from decisions.queries.access import Access
+from decisions.queries.sentences import plural
+
+WORKER_IS_AWAY_AFTER = timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar across every page: what, since when, why, and what to do."""
+
+    key: str
+    icon: str
+    tone: str
+    text: str
+    why: str
+    todo: str
+    since: datetime | None = None
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The frame of a page for one person."""
+
+    pending: int
+    bars: tuple[Bar, ...]
+    clusters: tuple[Cluster, ...]
+    cluster: Cluster | None
+
+    @property
+    def token(self) -> str:
+        """Changes when the frame has to be drawn anew."""
+        said = repr([self.pending, [(bar.key, bar.text, bar.why, bar.since) for bar in self.bars]])
+        return hashlib.sha256(said.encode()).hexdigest()[:10]
+
+
+def shell(access: Access, cluster_name: str, now: datetime) -> Shell:
+    """The frame; ``cluster_name`` (of the address) narrows it to one cluster, where that one is visible."""
+    clusters = tuple(access.clusters())
+    chosen = next((cluster for cluster in clusters if cluster.name == cluster_name), None)
+    return Shell(
+        pending=pending_count(access, chosen, now),
+        bars=(*_freezes(clusters), *_worker(now), *_clusters(clusters)),
+        clusters=clusters,
+        cluster=chosen,
+    )
+
+
+def pending_count(access: Access, cluster: Cluster | None, now: datetime) -> int:
+    """How many decisions wait for a human, of those that this person sees."""
+    waiting = access.decisions(Permission.VIEW).filter(verdict=Verdict.PENDING, expires_at__gt=now)
+    return (waiting.filter(cluster=cluster) if cluster else waiting).count()
+
+
+def _freezes(clusters: Sequence[Cluster]) -> list[Bar]:
+    holding = Freeze.objects.filter(
+        Q(cluster__in=[cluster.pk for cluster in clusters]) | Q(cluster=None), lifted_at=None
+    ).select_related("cluster")
+    return [_freeze_bar(freeze) for freeze in holding]
+
+
+def _freeze_bar(freeze: Freeze) -> Bar:
+    what = f"Cluster {freeze.cluster.name} is" if freeze.cluster else "All clusters are"
+    told = []
+    if freeze.calls_in_flight:
+        told.append(f"{plural(freeze.calls_in_flight, 'call')} already in flight")
+    if freeze.callers_told:
+        told.append(f"{plural(freeze.callers_told, 'caller')} had heard a yes")
+    late = f" When it was set: {', '.join(told)}." if told else ""
+    return Bar(
+        key=f"freeze-{freeze.pk}",
+        icon="pause-circle",
+        tone="freeze",
+        text=f"{what} frozen by {freeze.set_by}: no eviction leaves.",
+        why=f"{freeze.reason.rstrip('.')}.{late}",
+        todo="An admin lifts it under Settings.",
+        since=freeze.set_at,
+        link="settings#freeze",
+    )
+
+
+def _worker(now: datetime) -> list[Bar]:
+    last = Heartbeat.objects.order_by("-seen_at").first()
+    if last is not None and last.seen_at > now - WORKER_IS_AWAY_AFTER:
+        return []
+    todo = "Start or restart the worker (and beat); what was decided meanwhile is kept and goes on then."
+    if last is None:
+        why = "No worker has ever reported."
+        return [
+            Bar("worker", "bolt-slash", "broken", "No worker is running: nothing is carried out.", why, todo)
+        ]
+    text, why = "The worker has stopped: nothing is carried out.", f"{last.name} no longer reports."
+    return [Bar("worker", "bolt-slash", "broken", text, why, todo, since=last.seen_at)]
+
+
+def _clusters(clusters: Sequence[Cluster]) -> list[Bar]:
+    return [
+        Bar(
+            key=f"cluster-{cluster.pk}",
+            icon="signal-slash",
+            tone="broken",
+            text=f"The connection to cluster {cluster.name} is broken.",
+            why=cluster.problem,
+            todo="Check its address and credentials under Settings; it is tried again by itself.",
+            since=cluster.problem_since,
+            link=f"settings#cluster-{cluster.name}",
+        )
+        for cluster in clusters
+        if cluster.problem
+    ]

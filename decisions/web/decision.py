@@ -1,0 +1,307 @@
+"""One decision: its page, and every answer a person can give. Each answer is a form; with htmx a fragment of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+
+from decisions.models import Decision, Permission, TeamReason, Verdict
+from decisions.queries import decision as query
+from decisions.queries import sentences
+from decisions.queries.inbox import Row, row_of
+from decisions.queries.people import who_may
+from decisions.services import evictions, verdicts
+from decisions.services.errors import Conflict, Invalid, NotAllowed, Refused
+from decisions.web.pages import access_of, actor_of, came_from, is_fragment, page, person_of
+
+HOUR = 3600
+
+
+@page()
+def decision(request: HttpRequest, pk: int) -> HttpResponse:
+    """The whole page of one decision."""
+    return render(request, "decision.html", page_context(request, found(request, pk)))
+
+
+@page()
+def row(request: HttpRequest, pk: int) -> HttpResponse:
+    """The row as it is: what a cancelled form turns back into."""
+    return redraw(request, found(request, pk))
+
+
+@page()
+def why(request: HttpRequest, pk: int) -> HttpResponse:
+    """What unfolds under a row."""
+    each = found(request, pk)
+    if not is_fragment(request):
+        return redirect(each)
+    access = access_of(request)
+    return render(request, "_why.html", {"story": query.story(each, access, timezone.now())})
+
+
+@page("POST")
+def approve(request: HttpRequest, pk: int) -> HttpResponse:
+    """A yes. Where the forecast is bad it asks once more, in words, before it lets you."""
+    each = found(request, pk)
+    if refused := _may_not(request, each, Permission.DECIDE):
+        return refused
+    objections = sentences.objections(each)
+    version = _version(request)
+    if objections and not request.POST.get("confirmed") and each.verdict == Verdict.PENDING and each.version == version:
+        return redraw(request, each, mode="ask")
+    return _answer(
+        request,
+        each,
+        lambda: verdicts.approve(
+            decision_id=pk,
+            version=version,
+            by=actor_of(request),
+            undo_seconds=each.cluster.settings.undo_seconds,
+            now=timezone.now(),
+        ),
+        done=f"Approved: {each.pod} in {each.cluster.name} will be evicted.",
+    )
+
+
+@page("GET", "POST")
+def deny(request: HttpRequest, pk: int) -> HttpResponse:
+    """A no, with a reason."""
+    each = found(request, pk)
+    if refused := _may_not(request, each, Permission.DECIDE):
+        return refused
+    if request.method != "POST":
+        return redraw(request, each, mode="deny" if each.verdict == Verdict.PENDING else "")
+    return _answer(
+        request,
+        each,
+        lambda: verdicts.deny(
+            decision_id=pk,
+            version=_version(request),
+            by=actor_of(request),
+            reason=request.POST.get("reason", ""),
+            cooldown_seconds=_cooldown(request),
+            now=timezone.now(),
+        ),
+        mode="deny",
+        done=f"Denied: {each.pod} in {each.cluster.name} stays.",
+    )
+
+
+@page("POST")
+def undo(request: HttpRequest, pk: int) -> HttpResponse:
+    """Back to pending within the undo time, without a reason."""
+    each = found(request, pk)
+    if refused := _may_not(request, each, Permission.DECIDE):
+        return refused
+    return _answer(
+        request,
+        each,
+        lambda: verdicts.undo(decision_id=pk, by=actor_of(request), now=timezone.now()),
+        done=f"Undone: {each.pod} waits again.",
+    )
+
+
+@page("GET", "POST")
+def take_back(request: HttpRequest, pk: int) -> HttpResponse:
+    """An approval becomes a denial, with a reason, while nothing irrevocable has begun."""
+    each = found(request, pk)
+    if refused := _may_not(request, each, Permission.DECIDE):
+        return refused
+    if request.method != "POST":
+        return redraw(request, each, mode="take-back" if row_of(each, access_of(request), timezone.now()).recallable else "")
+    return _answer(
+        request,
+        each,
+        lambda: verdicts.take_back(
+            decision_id=pk,
+            by=actor_of(request),
+            reason=request.POST.get("reason", ""),
+            cooldown_seconds=_cooldown(request),
+            now=timezone.now(),
+        ),
+        mode="take-back",
+        done=f"Taken back: {each.pod} in {each.cluster.name} stays.",
+    )
+
+
+@page("GET", "POST")
+def override(request: HttpRequest, pk: int) -> HttpResponse:
+    """Allow what was denied, with a reason. Looks whether the pod still exists; the only page that asks a cluster."""
+    each = found(request, pk)
+    if refused := _may_not(request, each, Permission.OVERRIDE):
+        return refused
+    if request.method != "POST":
+        return redraw(request, each, mode="override" if each.verdict == Verdict.DENIED else "")
+    return _answer(
+        request,
+        each,
+        lambda: _override(request, each),
+        mode="override",
+        done=f"Overridden: {each.pod} in {each.cluster.name} will be evicted.",
+    )
+
+
+def _override(request: HttpRequest, each: Decision) -> Decision:
+    from decisions.services import lookups  # noqa: PLC0415 - loads the cluster's client, which no other page needs
+
+    reason = request.POST.get("reason", "")
+    exists = bool(reason.strip()) and lookups.pod_exists(each)
+    return verdicts.override(
+        decision_id=each.pk, by=actor_of(request), reason=reason, pod_exists=exists, now=timezone.now()
+    )
+
+
+@page("POST")
+def retry(request: HttpRequest, pk: int) -> HttpResponse:
+    """Try a failed eviction again."""
+    each = found(request, pk)
+    if refused := _may_not(request, each, Permission.DECIDE):
+        return refused
+    return _answer(
+        request,
+        each,
+        lambda: evictions.retry_failed(decision_id=pk, by=actor_of(request), now=timezone.now()),
+        done=f"{each.pod} is queued again.",
+    )
+
+
+@page("POST")
+def go_on(request: HttpRequest, pk: int) -> HttpResponse:
+    """Release what the pace holds."""
+    each = found(request, pk)
+    if refused := _may_not(request, each, Permission.DECIDE):
+        return refused
+    return _answer(
+        request,
+        each,
+        lambda: evictions.release(decision_id=pk, by=actor_of(request), now=timezone.now()),
+        done=f"{each.pod} goes on.",
+    )
+
+
+# --- shared ------------------------------------------------------------------------------------------------
+
+
+def found(request: HttpRequest, pk: int) -> Decision:
+    """The decision; 404 where it is not this person's to see."""
+    each = query.find(access_of(request), pk)
+    if each is None:
+        raise Http404(f"There is no decision {pk}, or none that you may see.")
+    return each
+
+
+def _version(request: HttpRequest) -> int:
+    text = request.POST.get("version", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def _cooldown(request: HttpRequest) -> int | None:
+    text = request.POST.get("cooldown", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _may_not(request: HttpRequest, each: Decision, permission: str) -> HttpResponse | None:
+    """Who may see but not act hears who may; with the state as it is."""
+    if access_of(request).may_decision(permission, each):
+        return None
+    names = sentences.listed(who_may(permission, each.cluster_id, each.namespace), last="or")
+    who = f"{names} may." if names else "Nobody has that role yet."
+    sentence = f"You may not {permission} in namespace {each.namespace} of {each.cluster.name}. {who}"
+    if is_fragment(request):
+        # 409, not 403: the row goes back and says why nothing happened.
+        return redraw(request, each, notice=sentence, status=409)
+    return render(request, "decision.html", page_context(request, each, notice=sentence), status=403)
+
+
+def _answer(
+    request: HttpRequest, each: Decision, change: Callable[[], object], *, done: str, mode: str = ""
+) -> HttpResponse:
+    """Make a change and draw what came of it; a refusal is a sentence and the fresh state."""
+    try:
+        change()
+    except Invalid as refusal:
+        return redraw(request, found(request, each.pk), mode=mode, notice=str(refusal), status=422)
+    except Refused as refusal:
+        return redraw(request, found(request, each.pk), notice=_sentence(refusal), status=409)
+    if not is_fragment(request):
+        messages.success(request, done)
+        return redirect(came_from(request))
+    answer = redraw(request, found(request, each.pk))
+    answer["HX-Trigger"] = _said(done)
+    return answer
+
+
+def _sentence(refusal: Refused) -> str:
+    if isinstance(refusal, Conflict) and refusal.decision.verdict == Verdict.ALLOWED and "Already" in str(refusal):
+        return str(refusal)
+    return str(refusal) if not isinstance(refusal, NotAllowed) else refusal.sentence
+
+
+def _said(sentence: str) -> str:
+    """The header that makes the page say something to whoever listens; ASCII, as headers must be."""
+    import json  # noqa: PLC0415
+
+    return json.dumps({"say": sentence})
+
+
+def redraw(
+    request: HttpRequest, each: Decision, *, mode: str = "", notice: str = "", status: int = 200
+) -> HttpResponse:
+    """The decision where it stands: its row in a list, the head of its page, or the whole page."""
+    context = page_context(request, each, mode=mode, notice=notice)
+    if not is_fragment(request):
+        if not mode and not notice and request.method == "GET":
+            return redirect(each)
+        return render(request, "decision.html", context, status=status)
+    target = request.headers.get("HX-Target", "")
+    if not target.startswith("d-"):
+        return render(request, "_decision.html", context, status=status)
+    params = request.POST if request.method == "POST" else request.GET
+    template = "_after.html" if params.get("table") == "after" else "_row.html"
+    return render(request, template, row_context(request, context["row"], mode=mode, notice=notice), status=status)
+
+
+def row_context(request: HttpRequest, row: Row, *, mode: str = "", notice: str = "") -> dict[str, Any]:
+    """What a row needs beside itself."""
+    return {
+        "row": row,
+        "d": row.decision,
+        "mode": mode,
+        "notice": notice,
+        **answer_context(request, row.decision, mode),
+    }
+
+
+def answer_context(request: HttpRequest, each: Decision, mode: str) -> dict[str, Any]:
+    """What the form of an answer needs; nothing is read where there is no form."""
+    context: dict[str, Any] = {"objections": sentences.objections(each), "next": came_from(request)}
+    if mode in {"deny", "take-back"}:
+        team = TeamReason.objects.values_list("text", flat=True)
+        context["reasons"] = query.recent_reasons(person_of(request).pk, team)
+        context["cooldowns"] = cooldowns(each.cluster.settings.denial_cooldown_seconds)
+    context["typed"] = request.POST.get("reason", "")[:4096]
+    return context
+
+
+def cooldowns(default: int) -> list[tuple[str, str]]:
+    """Choices of how long a denial holds; the cluster's own first."""
+    fixed = [(HOUR, "1h"), (4 * HOUR, "4h"), (24 * HOUR, "24h"), (7 * 24 * HOUR, "7d"), (0, "not at all")]
+    mine = ("", sentences.duration(default))
+    return [mine, *((str(seconds), label) for seconds, label in fixed if seconds != default)]
+
+
+def page_context(request: HttpRequest, each: Decision, *, mode: str = "", notice: str = "") -> dict[str, Any]:
+    """The decision's whole page."""
+    story = query.story(each, access_of(request), timezone.now())
+    return {
+        "story": story,
+        "row": story.row,
+        "d": each,
+        "page": "decision",
+        "mode": mode,
+        "notice": notice,
+        **answer_context(request, each, mode),
+    }

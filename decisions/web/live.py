@@ -1,0 +1,142 @@
+"""What changed since the page was drawn, for its poll: 204 where nothing did, else fragments swapped by their ids.
+
+The page says what it shows, as ``id.token`` for every row, group and bar. The answer holds only what differs,
+so a poll that finds nothing costs three small queries, and a row that the page would not let go of (somebody
+types in it) is offered again with the next poll.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+
+from decisions.models import Decision, Permission
+from decisions.queries import inbox as query
+from decisions.queries.inbox import MOST_ROWS, Group, Row
+from decisions.web.context import shell_of
+from decisions.web.decision import page_context, row_context
+from decisions.web.inbox import filter_of, inbox_context
+from decisions.web.pages import access_of, page
+
+MOST_SHOWN = 600
+
+
+@page()
+def live(request: HttpRequest, what: str) -> HttpResponse:
+    """The poll of a page."""
+    parts = {"inbox": _inbox, "decision": _decision}.get(what, _nothing)(request)
+    fragments = [*_shell(request), *parts]
+    if not fragments:
+        return HttpResponse(status=204)
+    return HttpResponse("\n".join(fragments))
+
+
+def _shown(request: HttpRequest, name: str) -> dict[str, str]:
+    """``12.ab34,13.cd56`` as a mapping. What is not understood is left out: it will simply be drawn anew."""
+    pairs = (pair.partition(".") for pair in request.GET.get(name, "").split(",")[:MOST_SHOWN])
+    return {key: token for key, dot, token in pairs if dot}
+
+
+def _numbers(request: HttpRequest, name: str) -> dict[int, str]:
+    return {int(key): token for key, token in _shown(request, name).items() if key.isascii() and key.isdigit() and len(key) < 16}
+
+
+def _shell(request: HttpRequest) -> list[str]:
+    """Bars, count and the document's title, where they differ."""
+    frame = shell_of(request)
+    if request.GET.get("bars") == frame.token:
+        return []
+    title = request.GET.get("title", "deschedui")[:200]
+    context = {"oob": True, "title": title}
+    return [
+        render_to_string("_title.html", context, request),
+        render_to_string("_bars.html", context, request),
+        render_to_string("_count.html", context, request),
+    ]
+
+
+def _nothing(_request: HttpRequest) -> list[str]:
+    return []
+
+
+def _inbox(request: HttpRequest) -> list[str]:
+    access, chosen, now = access_of(request), filter_of(request), timezone.now()
+    shown = _numbers(request, "rows")
+    waiting = list(query.waiting(access, chosen, now)[:MOST_ROWS])
+    if not shown and waiting:
+        return [_whole_list(request)]
+    gone = set(shown) - {decision.pk for decision in waiting}
+    others = query.related(access.decisions(Permission.VIEW).filter(pk__in=gone)) if gone else ()
+    rows = query.as_rows([*(each for each in waiting if each.pk in shown), *others], access, now)
+    new = [each.pk for each in waiting if each.pk not in shown]
+    return [
+        *_changed_rows(request, rows, shown),
+        *_changed_groups(request, query.grouped([row for row in rows if row.pending], chosen.group)),
+        *_new_ones(request, new),
+    ]
+
+
+def _whole_list(request: HttpRequest) -> str:
+    """The list was empty: nothing the eye is on can be pushed away."""
+    return render_to_string("_list.html", {**inbox_context(request), "oob": True}, request)
+
+
+def _changed_rows(request: HttpRequest, rows: Iterable[Row], shown: dict[int, str]) -> Iterable[str]:
+    unfolded = set(_numbers(request, "open"))
+    after = set(_numbers(request, "after"))
+    for row in rows:
+        if shown.get(row.decision.pk) == row.token:
+            continue
+        template = "_after.html" if row.decision.pk in after else "_row.html"
+        context: dict[str, Any] = {**row_context(request, row), "oob": True, "may_decide": row.may_decide}
+        if row.decision.pk in unfolded and row.pending:
+            from decisions.queries.decision import story  # noqa: PLC0415
+
+            context |= {"mode": "why", "story": story(_full(row.decision), access_of(request), row.now)}
+        yield _template(render_to_string(template, context, request))
+
+
+def _full(decision: Decision) -> Decision:
+    return Decision.objects.select_related("cluster", "caller", "cycle", "policy").get(pk=decision.pk)
+
+
+def _changed_groups(request: HttpRequest, groups: Iterable[Group]) -> Iterable[str]:
+    heads = _shown(request, "groups")
+    may_decide = access_of(request).may_somewhere(Permission.DECIDE)
+    for group in groups:
+        if heads.get(group.id, group.token) != group.token:
+            context = {"group": group, "oob": True, "may_decide": may_decide}
+            yield _template(render_to_string("_group.html", context, request))
+
+
+def _new_ones(request: HttpRequest, new: list[int]) -> list[str]:
+    token = query.token_of(new) if new else ""
+    if request.GET.get("new", "") == token:
+        return []
+    keep = request.GET.copy()
+    for name in ("rows", "groups", "open", "after", "new", "bars", "title"):
+        keep.pop(name, None)
+    here = f"{reverse('inbox')}?{keep.urlencode()}"
+    context = {"oob": True, "new": len(new), "new_token": token, "here": here}
+    return [render_to_string("_new.html", context, request)]
+
+
+def _template(rows: str) -> str:
+    """A table's part can stand alone in a template element only."""
+    return f"<template>{rows}</template>"
+
+
+def _decision(request: HttpRequest) -> list[str]:
+    """The head and the timeline of one decision's page; without a trigger once nothing can change any more."""
+    pk = next(iter(_numbers(request, "rows")), 0)
+    each = access_of(request).decisions(Permission.VIEW).select_related("cluster", "caller", "cycle", "policy").filter(pk=pk).first()
+    if each is None:
+        return []
+    row = query.row_of(each, access_of(request), timezone.now())
+    if _numbers(request, "rows").get(pk) == row.token:
+        return []
+    context = {**page_context(request, each), "oob": True}
+    return [render_to_string(name, context, request) for name in ("_decision.html", "_timeline.html", "_poll.html")]

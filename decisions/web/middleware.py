@@ -1,0 +1,82 @@
+"""What every page's request goes through: a login that does not end up inside a table row, and a person's zone."""
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import resolve_url
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+
+from decisions.models import Preference
+from decisions.web.pages import is_fragment
+
+Next = Callable[[HttpRequest], HttpResponseBase]
+
+
+class LoginForFragments:
+    """A fragment's request whose session has expired is told where to sign in; never a 302 into the fragment.
+
+    The browser would follow a redirect inside its fetch and htmx would put the login page into the table row
+    (django-htmx issues 91 and 398). A poll gets a bare 401: leaving the page would lose what is being typed.
+    The POST is not repeated after the login; the person looks again and clicks again.
+    """
+
+    def __init__(self, get_response: Next) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        login = resolve_url(settings.LOGIN_URL)
+        to_login = response.status_code == 302 and urlsplit(response.get("Location", "")).path == login
+        if not (to_login and is_fragment(request)):
+            return response
+        answer = HttpResponse("Your session has ended: sign in again.", status=401, content_type="text/plain")
+        if not request.path.startswith("/live/"):
+            answer["HX-Redirect"] = f"{login}?{urlencode({'next': shown_page(request)})}"
+        return answer
+
+
+def shown_page(request: HttpRequest) -> str:
+    """Path and query of the page that the browser shows, as htmx says it; the inbox where it says none of ours."""
+    current = request.headers.get("HX-Current-URL", "")
+    if not url_has_allowed_host_and_scheme(current, {request.get_host()}, require_https=request.is_secure()):
+        return resolve_url("inbox")
+    parts = urlsplit(current)
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path or "/"
+
+
+class PersonsTimeZone:
+    """Times are shown in the person's zone; the installation's where they chose none."""
+
+    def __init__(self, get_response: Next) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path.startswith(("/api/", "/doors/", f"/{settings.STATIC_URL.strip('/')}/")):
+            return self.get_response(request)
+        with timezone.override(zone_of(preference_of(request).time_zone)):
+            return self.get_response(request)
+
+
+def preference_of(request: HttpRequest) -> Preference:
+    """What this person prefers, read once a request; the defaults for who is not signed in or chose nothing."""
+    known = getattr(request, "preference", None)
+    if isinstance(known, Preference):
+        return known
+    found = (
+        Preference.objects.filter(user_id=request.user.pk).first() if request.user.is_authenticated else None
+    )
+    preference = found or Preference()
+    request.preference = preference  # type: ignore[attr-defined]
+    return preference
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """The named zone; the installation's for an empty name or one that this machine does not know."""
+    try:
+        return ZoneInfo(name or settings.TIME_ZONE)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")

@@ -1,0 +1,11 @@
+"""settings."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from decisions.web.pages import page
+
+
+@page()
+def settings(request: HttpRequest) -> HttpResponse:
+    return render(request, "soon.html", {"page": "settings"})
