@@ -11,7 +11,7 @@ from deschedui.descheduler.plugins.arg_types import (
     selector_problems,
 )
 from deschedui.descheduler.selectors import LabelSelector
-from deschedui.extender.config import ExtenderArgs, FailPolicy
+from deschedui.extender.config import ExtenderArgs, FailPolicy, mask_header_value
 
 
 class Approval(StrEnum):
@@ -49,11 +49,22 @@ def problems(args: ExternalDecisionArgs) -> Iterator[ArgsProblem]:
     yield from selector_problems(args.label_selector)
 
 
+def _header_warnings(extender: ExtenderArgs) -> Iterator[str]:
+    """A secret does not belong into a policy; what is stored and shown of it is a mask."""
+    for name, value in extender.http_headers.items():
+        if mask_header_value(value) != value:
+            yield (
+                f"the value of {name[:100]} stands in the policy, of which only a masked copy is stored: "
+                "write ${env:NAME} or ${file:PATH}"
+            )
+
+
 def warnings(args: ExternalDecisionArgs) -> Iterator[ArgsProblem]:
     """What is legal and easily misread."""
     for index, extender in enumerate(args.asked):
         path = "extender" if args.extender else f"extenders[{index}]"
         yield from (ArgsProblem(f"{path}.ignorable", text) for text in extender.warnings())
+        yield from (ArgsProblem(f"{path}.httpHeaders", text) for text in _header_warnings(extender))
     if not args.asked and args.fail_policy:
         yield ArgsProblem(
             "failPolicy", "failPolicy has no effect: there is no extender whose call could fail"

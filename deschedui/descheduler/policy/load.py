@@ -128,7 +128,9 @@ class _Loader:
             self.report.error(fault.path, fault.message, hint=fault.hint, upstream=upstream)
         for stray in decoder.findings.strays:
             self._warn_stray(stray, hinted=spelling is not as_in_go)
-        return outer, frozenset(part for fault in faults for part in fault.path[1:2])
+        return outer, frozenset(
+            fault.path[1] for fault in faults if fault.path[:1] == ("profiles",) and fault.path[1:]
+        )
 
     def _warn_stray(self, stray: Stray, *, hinted: bool) -> None:
         if stray.repeated:

@@ -5,7 +5,8 @@ Secrets are the values of ``httpHeaders`` (whatever its case, so that a slip doe
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from deschedui.descheduler.policy.json_text import parse_json
@@ -14,33 +15,49 @@ from deschedui.descheduler.policy.text import is_json
 from deschedui.descheduler.policy.yaml_text import parse_all_yaml
 from deschedui.extender.config import mask_header_value
 
+_BYTE_ORDER_MARK: Final = "\ufeff"
 MASK: Final = '"***"'
 _HEADERS: Final = "httpheaders"
 _USER: Final = re.compile(r"(?<=://)[^/\s\"'@]*(?:@[^/\s\"'@]*)*@")
-_COMMENT: Final = re.compile(r"(?:^|(?<=\s))#.*$", re.MULTILINE)
+_COMMENT: Final = re.compile(r"(?:^|(?<=\s))#[^\r\n]*")
 _TELLING: Final = re.compile(
-    r"(?P<name>[\w-]*(?:authorization|cookie|token|api-?key|secret|passw|credential|bearer|basic)[\w-]*)"
-    r"(?P<between>[\"']?\s*[:= ]\s*)\S.*$",
+    r"((?:authorization|cookie|token|api-?key|secret|passw|credential|bearer|basic)"
+    r"[\w-]{0,40}[\"']?\s{0,9}[:= ]\s{0,9})\S[^\r\n]*",
     re.IGNORECASE,
 )
-_HEADERS_LINE: Final = re.compile(r"^(?P<indent>[\s#\-{,\"']*)httpheaders\b(?P<rest>.*)$", re.IGNORECASE)
+_HEADERS_LINE: Final = re.compile(r"^(?P<before>.*?httpheaders[\"']?)(?P<rest>.*)$", re.IGNORECASE)
+_LONG_LINE: Final = 2_000
 _KEY: Final = re.compile(r"^(?P<key>[\s#\-?]*(?:\"[^\"]*\"|'[^']*'|[^\s:]+)\s*:)(?P<value>\s.*|)$")
 
 
 def masked_text(text: str) -> str:
     """The same text with its secrets replaced. A text that cannot be read is masked line by line, generously."""
     text = text[:MAX_CHARACTERS]
+    if text.startswith(_BYTE_ORDER_MARK):
+        return _BYTE_ORDER_MARK + masked_text(text[1:])
     try:
         roots = [parse_json(text).root] if is_json(text) else parse_all_yaml(text)
     except UnreadableError:
         return _masked_lines(text)
-    masked = _without_spans(text, _secret_spans(roots))
-    return _USER.sub("***@", _masked_comments(masked))
+    replacements = [(span, _mask(text, span)) for root in roots for span in _header_spans(root)]
+    if not is_json(text):
+        replacements += _masked_comments(text, roots)
+    return _USER.sub("***@", _replaced(text, replacements))
 
 
-def _secret_spans(roots: Iterable[Node]) -> list[Span]:
-    spans = {span.start: span for root in roots for span in _header_spans(root)}
-    return [spans[start] for start in sorted(spans)]
+def _mask(text: str, span: Span) -> str:
+    """The mask, with as many line breaks as it replaces."""
+    return MASK + "\n" * text.count("\n", span.start, span.end)
+
+
+def _replaced(text: str, replacements: Iterable[tuple[Span, str]]) -> str:
+    by_start = {span.start: (span, new) for span, new in replacements}
+    parts, at = [], 0
+    for start in sorted(by_start):
+        span, new = by_start[start]
+        parts += [text[at:start], new]
+        at = span.end
+    return "".join([*parts, text[at:]])
 
 
 def _header_spans(node: Node) -> Iterator[Span]:
@@ -57,43 +74,57 @@ def _is_secret(leaf: Node) -> bool:
     return leaf.kind is not Kind.NULL and bool(leaf.text) and mask_header_value(leaf.text) != leaf.text
 
 
-def _without_spans(text: str, spans: Sequence[Span]) -> str:
-    """Replace each span by the mask and as many line breaks as it had."""
-    parts, at = [], 0
-    for span in spans:
-        parts += [text[at : span.start], MASK, "\n" * text.count("\n", span.start, span.end)]
-        at = span.end
-    return "".join([*parts, text[at:]])
-
-
-def _masked_comments(text: str) -> str:
+def _masked_comments(text: str, roots: Iterable[Node]) -> Iterator[tuple[Span, str]]:
     """Comments are not parsed; what looks like a credential in one is cut off."""
-    return _COMMENT.sub(lambda comment: _TELLING.sub(r"\g<name>\g<between>***", comment[0]), text)
+    scalars = sorted((span.start, span.end) for root in roots for span in _scalar_spans(root))
+    for comment in _COMMENT.finditer(text):
+        before = bisect_right(scalars, (comment.start(), len(text))) - 1
+        if before < 0 or scalars[before][1] <= comment.start():
+            masked = _TELLING.sub(r"\g<1>***", comment[0])
+            yield Span(comment.start(), comment.end(), 0, 0, 0), masked
+
+
+def _scalar_spans(node: Node) -> Iterator[Span]:
+    for pair in node.pairs:
+        yield pair.key_span
+        yield from _scalar_spans(pair.value)
+    for item in node.items:
+        yield from _scalar_spans(item)
+    if node.kind not in {Kind.OBJECT, Kind.ARRAY}:
+        yield node.span
 
 
 def _masked_lines(text: str) -> str:
-    """Without a parser's help: everything below a line that names the headers, while it is indented deeper."""
-    lines, inside = [], -1
+    """Without a parser's help: all below a line that names the headers; in JSON to the end, else while indented."""
+    lines, inside, to_the_end = [], -1, is_json(text)
     for line in text.split("\n"):
-        head = _HEADERS_LINE.match(line)
-        indent = len(line) - len(line.lstrip(" \t#"))
-        if head:
-            inside = len(head["indent"])
-            rest = " ***" if head["rest"].strip("\"': \t|>&-") else head["rest"]
-            lines.append(line[: head.start("rest")] + (":" if rest == " ***" else "") + rest)
-        elif inside >= 0 and (not line.strip() or indent > inside):
+        head, indent = _HEADERS_LINE.match(line), _indent(line)
+        if head and inside < 0:
+            inside = indent
+            lines.append(_masked_head(head))
+        elif inside >= 0 and (to_the_end or not line.strip() or indent > inside):
             lines.append(_masked_line(line))
         else:
             inside = -1
-            lines.append(_TELLING.sub(r"\g<name>\g<between>***", line))
+            lines.append(_TELLING.sub(r"\g<1>***", line))
     return _USER.sub("***@", "\n".join(lines))
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" \t#-"))
+
+
+def _masked_head(head: re.Match[str]) -> str:
+    """The line that names the headers, without what follows on it."""
+    holds_more = head["rest"].strip("\"': \t\r|>&-{[")
+    return f"{head['before']}: ***" if holds_more else head[0]
 
 
 def _masked_line(line: str) -> str:
     """Keep the key of a line and hide the rest; a line without a key is hidden whole."""
     if not line.strip():
         return line
-    match = _KEY.match(line)
+    match = _KEY.match(line) if len(line) < _LONG_LINE else None
     if match:
         return match["key"] + (" ***" if match["value"].strip() else "")
     return line[: len(line) - len(line.lstrip())] + "***"

@@ -43,14 +43,13 @@ def warn_profile(profile: DeschedulerProfile, draft: Draft, report: Report) -> N
 
 
 def _warn_same_names(profiles: Sequence[DeschedulerProfile], report: Report) -> None:
-    names = [profile.name for profile in profiles]
-    for index, name in enumerate(names):
-        if name in names[:index]:
+    seen: set[str] = set()
+    for index, name in enumerate(profile.name for profile in profiles):
+        if name in seen:
             shown = f'"{name[:100]}"' if name else "no name"
-            report.warn(
-                ("profiles", index, "name"),
-                f"another profile has {shown} too: reports cannot tell them apart",
-            )
+            message = f"another profile has {shown} too: reports cannot tell them apart"
+            report.warn(("profiles", index, "name"), message)
+        seen.add(name)
 
 
 def _warn_unread_points(profile: DeschedulerProfile, path: Path, report: Report) -> None:

@@ -3,8 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import Final
 
 from deschedui.descheduler.policy.nodes import Node, Path, locate, path_text
+
+MAX_PROBLEMS: Final = 200
+"""Most errors, and most warnings, that are listed."""
+MAX_UPSTREAM: Final = 100_000
+"""Longest text of upstream that is kept, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,10 @@ class Report:
 
     def upstream(self) -> tuple[str | None, str]:
         """What upstream ends with, and at which stage: the first that fails hides the later ones."""
+        text, stage = self._first_stage()
+        return text and text[:MAX_UPSTREAM], stage
+
+    def _first_stage(self) -> tuple[str | None, str]:
         if self.decoding:
             return self.decoding[0], "load"
         if self.validation:
@@ -86,5 +96,9 @@ def decoding_text(filename: str, detail: str) -> str:
 
 
 def in_order(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Each once, in the order of the text."""
-    return tuple(sorted(dict.fromkeys(problems), key=attrgetter("line", "column")))
+    """Each once, in the order of the text, at most MAX_PROBLEMS; the last then says how many are left out."""
+    found = sorted(dict.fromkeys(problems), key=attrgetter("line", "column"))
+    left = len(found) - MAX_PROBLEMS
+    if left <= 0:
+        return tuple(found)
+    return (*found[:MAX_PROBLEMS], Problem(f"and {left} more of the kind", line=found[MAX_PROBLEMS].line))
