@@ -121,6 +121,8 @@ TIME_ZONE = ENV.time_zone
 
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
+if not STATIC_ROOT.exists():  # A checkout serves them from the apps; an image has collected them.
+    STATIC_ROOT.mkdir()
 STORAGES = {
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"

@@ -210,7 +210,14 @@ class PolicyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     def validate(self, request: Request) -> Response:
         """Check a policy text: all errors with their places, warnings, and what upstream would print."""
         data = _read(shapes.ValidateSerializer, request)
-        return Response(shapes.ValidationSerializer(policies.validate(data["text"])).data)
+        checked = policies.validate(data["text"])
+        verdict = {
+            "valid": checked.policy is not None,
+            "errors": checked.errors,
+            "warnings": checked.warnings,
+            "upstream_error": checked.upstream_error,
+        }
+        return Response(shapes.ValidationSerializer(verdict).data)
 
 
 class FreezeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Freeze]):

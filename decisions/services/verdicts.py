@@ -402,7 +402,7 @@ def override(*, decision_id: int, by: Actor, reason: str, pod_exists: bool, now:
         _refuse_self_review(shown, by)
         if shown.verdict != Verdict.DENIED:
             raise Conflict(
-                shown, f"Only a denial can be overridden; this one is {shown.get_verdict_display()}."
+                shown, f"Only a denial can be overridden; this one is {shown.get_verdict_display().lower()}."
             )
         if not pod_exists:
             raise Conflict(
@@ -673,7 +673,7 @@ def settled_sentence(decision: Decision) -> str:
         verb = "approved" if decision.verdict == Verdict.ALLOWED else "denied"
         return f"Already {verb} by {decision.decided_by_name}."
     by = f" by {decision.decided_by_name}" if decision.decided_by_name else ""
-    return f"Already {decision.get_verdict_display()}{by}."
+    return f"Already {decision.get_verdict_display().lower()}{by}."
 
 
 def changes_since(decision_id: int, version: int) -> dict[str, tuple[str, str]]:
@@ -691,4 +691,4 @@ def _too_late(decision_id: int) -> Conflict:
     fresh = Decision.objects.get(pk=decision_id)
     if fresh.verdict != Verdict.ALLOWED:
         return Conflict(fresh, settled_sentence(fresh))
-    return Conflict(fresh, f"Too late: its eviction is {fresh.get_eviction_display().replace('_', ' ')}.")
+    return Conflict(fresh, f"Too late: its eviction is {fresh.get_eviction_display().lower()}.")
