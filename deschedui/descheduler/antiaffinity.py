@@ -81,10 +81,10 @@ class AntiAffinity:
             return found
         keyed = self._index.with_key(term.topology_key)
         for namespace in dict.fromkeys(namespaces):
-            for number in self._snapshot.numbers_in.get(namespace, ()):
-                place = self._place(number)
+            for number in self._snapshot.numbers_selected(namespace, term.label_selector.match_labels or {}):
                 labels = self._snapshot.pods[number].metadata.labels
-                if place is not None and keyed >> place & 1 and term.label_selector.matches(labels):
+                place = self._place(number) if term.label_selector.matches(labels) else None
+                if place is not None and keyed >> place & 1:
                     found.setdefault(place, []).append(number)
         return found
 

@@ -132,6 +132,21 @@ class Snapshot:
         """Pod numbers by namespace."""
         return _grouped((pod.metadata.namespace, number) for number, pod in enumerate(self.pods))
 
+    def numbers_selected(self, namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
+        """Pod numbers of a namespace, narrowed by the rarest of these labels; a superset of those with all."""
+        if not labels:
+            return self.numbers_in.get(namespace, ())
+        groups = [self._numbers_labelled.get((namespace, *label), ()) for label in labels.items()]
+        return min(groups, key=len)
+
+    @cached_property
+    def _numbers_labelled(self) -> Mapping[tuple[str, str, str], tuple[int, ...]]:
+        return _grouped(
+            ((pod.metadata.namespace, key, value), number)
+            for number, pod in enumerate(self.pods)
+            for key, value in pod.metadata.labels.items()
+        )
+
     @cached_property
     def node_index(self) -> NodeIndex:
         """Label, taint and cordon indexes over all nodes."""

@@ -22,7 +22,14 @@ from deschedui.descheduler.objects import (
     StatefulSet,
     from_builtins,
 )
+from deschedui.descheduler.plugins import DEFAULT_EVICTOR, EXTERNAL_DECISION
+from deschedui.descheduler.plugins.arg_types import Args
+from deschedui.descheduler.plugins.default_evictor_args import DefaultEvictorArgs
+from deschedui.descheduler.plugins.external_decision_args import ExternalDecisionArgs
+from deschedui.descheduler.plugins.pod_life_time_args import PodLifeTimeArgs
+from deschedui.descheduler.policy.model import Policy, Profile
 from deschedui.descheduler.snapshot import Snapshot
+from deschedui.extender.config import ExtenderArgs
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -94,7 +101,11 @@ def pod_manifest(
             "tolerations": [dict(item) for item in tolerations],
             **({"priority": priority} if priority is not None else {}),
         },
-        "status": {"phase": phase, "startTime": born},
+        "status": {
+            "phase": phase,
+            "startTime": born,
+            "conditions": [{"type": "Ready", "status": "True" if phase == "Running" else "False"}],
+        },
     }
     return _overridden(made, metadata=metadata, spec=spec, status=status)
 
@@ -216,6 +227,55 @@ def build_snapshot(
 ) -> Snapshot:
     """A snapshot; nodes n1 and n2 where none are given, since a cycle needs two."""
     return Snapshot.build(nodes=build_nodes() if nodes is None else nodes, pods=pods, **others)
+
+
+EXTENDER = ExtenderArgs(
+    urlPrefix="http://127.0.0.1:8080", decisionVerb="evict", ignorable=False, httpTimeout="5s"
+)
+DAY_AT_MOST = PodLifeTimeArgs(max_pod_life_time_seconds=24 * 3600)
+HOUR_AT_MOST = PodLifeTimeArgs(max_pod_life_time_seconds=3600)
+
+
+def build_profile(
+    *plugins: tuple[str, Args],
+    index: int = 0,
+    name: str = "main",
+    evictor: DefaultEvictorArgs | None = None,
+    gate: ExternalDecisionArgs | None = None,
+    gate_at: str = "preevictionfilter",
+) -> Profile:
+    """A profile with these ``deschedule`` plugins; PodLifeTime with one hour where none is given."""
+    strategies = plugins or (("PodLifeTime", HOUR_AT_MOST),)
+    args: dict[str, Args] = {DEFAULT_EVICTOR: evictor or DefaultEvictorArgs(), **dict(strategies)}
+    if gate is not None:
+        args[EXTERNAL_DECISION] = gate
+    return Profile(
+        name=name,
+        index=index,
+        deschedule=tuple(name for name, _ in strategies),
+        filter=_with_gate("filter", gate, gate_at),
+        preevictionfilter=_with_gate("preevictionfilter", gate, gate_at),
+        args=args,
+    )
+
+
+def _with_gate(point: str, gate: ExternalDecisionArgs | None, gate_at: str) -> tuple[str, ...]:
+    return (
+        (DEFAULT_EVICTOR, EXTERNAL_DECISION) if gate is not None and point == gate_at else (DEFAULT_EVICTOR,)
+    )
+
+
+def build_policy(
+    *profiles: Profile, priority_classes: Mapping[str, int] | None = None, **changes: Any
+) -> Policy:
+    """A bound policy; one profile with PodLifeTime of an hour where none is given."""
+    made = Policy(profiles=profiles or (build_profile(),), **changes)
+    return made.bind(priority_classes or {})
+
+
+def asking(**changes: Any) -> ExternalDecisionArgs:
+    """ExternalDecision with one extender."""
+    return ExternalDecisionArgs(**{"extender": EXTENDER, **changes})
 
 
 def _workload(

@@ -35,7 +35,7 @@ def test_we_do_what_the_real_descheduler_did(case: Case) -> None:
 
 
 def empty_case(**changes: object) -> Case:
-    golden = {"policyError": None, "evictions": [], "stable": True}
+    golden: dict[str, object] = {"policyError": None, "evictions": [], "stable": True}
     made = {"name": "x", "objects": (), "policy": "{}", "options": {}, "golden": golden}
     return Case(**{**made, **changes})  # type: ignore[arg-type]
 
