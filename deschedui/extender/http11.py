@@ -61,6 +61,8 @@ class Exchange:
             event = await self._next()
             if isinstance(event, h11.Response):
                 return Head(event.status_code, event.headers.raw_items())
+            if not isinstance(event, h11.InformationalResponse):
+                raise CallFailed(FailureMode.CONNECTION, "closed early, without an answer")
 
     async def chunk(self) -> bytes:
         """The next part of the body as it comes, nothing decompressed; empty at its end."""
