@@ -87,7 +87,9 @@ def unbind_role(*, binding_id: int, by: Actor, now: datetime) -> bool:
         if binding is None:
             return False
         if admins == {binding_id}:
-            raise Invalid("This is the last admin of all clusters: give somebody else that role first.", "role")
+            raise Invalid(
+                "This is the last admin of all clusters: give somebody else that role first.", "role"
+            )
         subject, detail = _whose(binding), _binding_detail(binding)
         binding.delete()
         timeline.audit("role taken away", at=now, by=by, subject=subject, detail=detail)
@@ -210,7 +212,9 @@ def register_caller(
         with transaction.atomic():
             caller.save(force_insert=True)
             detail = {"verb": caller.verb, "interval": interval_seconds, "networks": caller.networks}
-            timeline.audit("caller registered", at=now, by=by, cluster=cluster, subject=caller.name, detail=detail)
+            timeline.audit(
+                "caller registered", at=now, by=by, cluster=cluster, subject=caller.name, detail=detail
+            )
     except IntegrityError as error:
         raise Invalid(f"{cluster} has a caller {caller.name} already.", "name") from error
     return caller
@@ -273,7 +277,12 @@ def issue_caller_token(
 
 
 def rotate_caller_token(
-    *, caller: Caller, overlap: timedelta = TOKEN_OVERLAP, expires_at: datetime | None = None, by: Actor, now: datetime
+    *,
+    caller: Caller,
+    overlap: timedelta = TOKEN_OVERLAP,
+    expires_at: datetime | None = None,
+    by: Actor,
+    now: datetime,
 ) -> tuple[CallerToken, str]:
     """A new token; those before it end after an overlap in which both are valid.
 

@@ -126,7 +126,9 @@ def _check(row: Cluster) -> None:
     if not isinstance(row.interval_seconds, int) or not MIN_INTERVAL <= row.interval_seconds <= MAX_INTERVAL:
         raise Invalid(f"The interval is between {MIN_INTERVAL} seconds and 24 hours.", "interval_seconds")
     if row.in_cluster and (row.kubeconfig or row.context):
-        raise Invalid("In-cluster uses our service account: leave kubeconfig and context empty.", "in_cluster")
+        raise Invalid(
+            "In-cluster uses our service account: leave kubeconfig and context empty.", "in_cluster"
+        )
     if row.policy_file and row.policy_configmap:
         raise Invalid("The policy comes from a file or from a ConfigMap, not from both.", "policy_configmap")
     if row.policy_configmap and not _CONFIGMAP.fullmatch(row.policy_configmap):
@@ -194,20 +196,3 @@ def _set_paused(cluster: Cluster, *, to: bool, by: Actor, now: datetime) -> Clus
             what = "paused" if to else "resumed"
             timeline.audit(what, at=now, by=by, cluster=cluster, subject=cluster.name)
     return Cluster.objects.get(pk=cluster.pk)
-
-
-# --- what is known of its API server ----------------------------------------------------------------------
-
-
-def note_contact(*, cluster_id: int, version: str = "", now: datetime) -> None:
-    """Its API server answered."""
-    fields: dict[str, Any] = {"contacted_at": now, "problem": "", "problem_since": None}
-    if version:
-        fields["server_version"] = version[:60]
-    Cluster.objects.filter(pk=cluster_id).update(**fields)
-
-
-def note_problem(*, cluster_id: int, problem: str, now: datetime) -> None:
-    """Its API server cannot be used, and why; a bar on every page says so, since when."""
-    Cluster.objects.filter(pk=cluster_id, problem_since=None).update(problem_since=now)
-    Cluster.objects.filter(pk=cluster_id).update(problem=problem[:2000])

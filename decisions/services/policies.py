@@ -5,7 +5,7 @@ long as its own text is read: references (``${env:NAME}``, ``${file:…}``) surv
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,13 +14,11 @@ from typing import Any, Protocol
 from django.db import IntegrityError, transaction
 
 from decisions.models import Cluster, PolicyVersion
-from decisions.services import policy_masking, timeline
+from decisions.services import timeline
 from decisions.services.actors import SYSTEM, Actor
 from decisions.services.errors import Invalid
-from deschedui.descheduler.policy.load import load
-from deschedui.descheduler.policy.model import Policy
-from deschedui.descheduler.policy.report import Problem
-from deschedui.extender.config import MASK
+from deschedui.descheduler.policy import Policy, Problem, load, masked_text
+from deschedui.extender.config import MASK, mask_header_value
 
 MAX_BYTES = 1024 * 1024  # what a ConfigMap can hold
 _MARKS = ("descheduler", "DeschedulerPolicy", "profiles:")
@@ -89,36 +87,35 @@ class Running:
 
 def validate(text: str, *, filename: str = "policy.yaml") -> Checked:
     """Validate a policy's text. Opens no file, resolves no name, calls nothing."""
-    secrets = policy_masking.secrets_of(text)
     result = load(text, filename=filename)
     return Checked(
         policy=None if result.errors else result.policy,
-        errors=_problems(result.errors, secrets),
-        warnings=_problems(result.warnings, secrets),
-        upstream_error=policy_masking.without(secrets, result.upstream_error or ""),
+        errors=_problems(result.errors),
+        warnings=_problems(result.warnings),
+        upstream_error=result.upstream_error or "",
     )
 
 
-def _problems(problems: Sequence[Problem], secrets: frozenset[str]) -> list[dict[str, Any]]:
-    return [
-        {
-            name: policy_masking.without(secrets, value) if isinstance(value, str) else value
-            for name, value in asdict(problem).items()
-        }
-        for problem in problems
-    ]
+def _problems(problems: Sequence[Problem]) -> list[dict[str, Any]]:
+    return [asdict(problem) for problem in problems]
+
+
+def literal_headers(policy: Policy) -> tuple[str, ...]:
+    """Headers whose values storing would mask: ``profile default: Authorization``."""
+    return tuple(where for where, value in _headers(policy) if mask_header_value(value) == MASK)
 
 
 def masked_headers(policy: Policy) -> tuple[str, ...]:
-    """Where a policy of the record has ``***`` instead of a header's value: ``profile default: Authorization``."""
-    return tuple(
-        f"profile {profile.name}: {name}"
-        for profile in policy.profiles
-        if profile.external_decision is not None
-        for extender in profile.external_decision.asked
-        for name, value in extender.http_headers.items()
-        if value == MASK
-    )
+    """Headers of a policy of the record that have ``***`` instead of their value."""
+    return tuple(where for where, value in _headers(policy) if value == MASK)
+
+
+def _headers(policy: Policy) -> Iterator[tuple[str, str]]:
+    for profile in policy.profiles:
+        if profile.external_decision is not None:
+            for extender in profile.external_decision.asked:
+                for name, value in extender.http_headers.items():
+                    yield f"profile {profile.name}: {name}", value
 
 
 # --- reading ----------------------------------------------------------------------------------------------
@@ -217,7 +214,7 @@ def _add_version(
     version = PolicyVersion.objects.create(
         cluster=cluster,
         number=number,
-        text=policy_masking.mask(source.text),
+        text=masked_text(source.text),
         digest=source.digest,
         valid=checked.valid,
         errors=checked.errors,
@@ -245,15 +242,15 @@ def save_text(*, cluster: Cluster, text: str, by: Actor, now: datetime) -> Polic
         raise Invalid(f"This cluster's policy is read from {place}: change it there.", "text")
     if len(text.encode()) > MAX_BYTES:
         raise Invalid("A policy may have at most 1 MiB.", "text")
-    if policy_masking.secrets_of(text):
+    checked = validate(text)
+    if checked.policy is not None and (lost := literal_headers(checked.policy)):
         raise Invalid(
-            "Values of httpHeaders are masked when a policy is stored, so this one could not be sent. "
+            f"Values of headers are masked when a policy is stored, so these could not be sent: {', '.join(lost)}. "
             "Write ${env:NAME} or ${file:PATH} instead.",
             "text",
         )
-    return store(
-        cluster=cluster, source=Source(text, f"written by {by.name}"), checked=validate(text), by=by, now=now
-    )
+    source = Source(text, f"written by {by.name}")
+    return store(cluster=cluster, source=source, checked=checked, by=by, now=now)
 
 
 # --- running ----------------------------------------------------------------------------------------------
@@ -294,4 +291,3 @@ def _from_record(cluster: Cluster, problem: str) -> Running:
         )
     notes = (f"{problem} Version {good.number}, the last good one, runs.",) if problem else ()
     return Running(checked.policy, good, notes, from_record=True)
-

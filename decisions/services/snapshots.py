@@ -21,12 +21,16 @@ def keep(kind: str, record: Mapping[str, Any]) -> Snapshot:
     """
     body = msgspec.json.encode(_without_version(record), order="sorted")
     if len(body) > MAX_BYTES:
-        body = msgspec.json.encode({"kind": kind, "metadata": {}, "recordTruncated": ["metadata", "spec", "status"]})
+        body = msgspec.json.encode(
+            {"kind": kind, "metadata": {}, "recordTruncated": ["metadata", "spec", "status"]}
+        )
     digest = hashlib.sha256(body).hexdigest()
     found = Snapshot.objects.filter(digest=digest).first()
     if found is not None:
         return found
-    return Snapshot.objects.get_or_create(digest=digest, defaults={"kind": kind, "body": zlib.compress(body)})[0]
+    return Snapshot.objects.get_or_create(
+        digest=digest, defaults={"kind": kind, "body": zlib.compress(body)}
+    )[0]
 
 
 def read(snapshot: Snapshot | None) -> dict[str, Any]:
@@ -38,6 +42,13 @@ def read(snapshot: Snapshot | None) -> dict[str, Any]:
     return msgspec.json.decode(body, type=dict[str, Any])
 
 
+def decode(data: bytes) -> dict[str, Any]:
+    """An object as the API server sent it."""
+    return msgspec.json.decode(data, type=dict[str, Any])
+
+
 def _without_version(record: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {name: value for name, value in record.get("metadata", {}).items() if name != "resourceVersion"}
+    metadata = {
+        name: value for name, value in record.get("metadata", {}).items() if name != "resourceVersion"
+    }
     return {**record, "metadata": metadata}

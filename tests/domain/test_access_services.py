@@ -22,7 +22,9 @@ def make_caller(cluster: Cluster) -> Caller:
 
 
 def test_a_role_gives_what_it_says_where_it_says(cluster: Cluster, stranger: User) -> None:
-    access.bind_role(role=Role.APPROVER, user=stranger, clusters=[cluster], namespaces=["shop"], by=ROOT, now=NOW)
+    access.bind_role(
+        role=Role.APPROVER, user=stranger, clusters=[cluster], namespaces=["shop"], by=ROOT, now=NOW
+    )
     may = Access.of(stranger).may
     assert may("decide", cluster.pk, "shop")
     assert not may("decide", cluster.pk, "bank")

@@ -123,17 +123,3 @@ def test_changing_nothing_is_not_audited(cluster: Cluster) -> None:
 def test_an_unknown_field_is_refused(cluster: Cluster) -> None:
     with pytest.raises(Invalid, match="no field armed"):
         clusters.change(cluster=cluster, armed=True, by=ROOT, now=NOW)
-
-
-def test_a_problem_is_shown_since_it_began(cluster: Cluster) -> None:
-    clusters.note_problem(cluster_id=cluster.pk, problem="no route to host", now=NOW)
-    clusters.note_problem(cluster_id=cluster.pk, problem="credentials were refused", now=at(60))
-    cluster.refresh_from_db()
-    assert (cluster.problem, cluster.problem_since) == ("credentials were refused", NOW)
-
-
-def test_an_answer_ends_a_problem(cluster: Cluster) -> None:
-    clusters.note_problem(cluster_id=cluster.pk, problem="no route to host", now=NOW)
-    clusters.note_contact(cluster_id=cluster.pk, version="v1.37.2", now=at(9))
-    cluster.refresh_from_db()
-    assert (cluster.problem, cluster.problem_since, cluster.contacted_at) == ("", None, at(9))

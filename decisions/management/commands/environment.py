@@ -45,7 +45,9 @@ def _text(lines: list[tuple[str, str, str]]) -> str:
 
 def _markdown(lines: list[tuple[str, str, str]]) -> str:
     head = ["| variable | default | meaning |", "| --- | --- | --- |"]
-    return "\n".join(head + [f"| `{name}` | {_code(default)} | {meaning} |" for name, default, meaning in lines])
+    return "\n".join(
+        head + [f"| `{name}` | {_code(default)} | {meaning} |" for name, default, meaning in lines]
+    )
 
 
 def _code(default: str) -> str:
@@ -53,7 +55,9 @@ def _code(default: str) -> str:
 
 
 def _json(lines: list[tuple[str, str, str]]) -> str:
-    return json.dumps([dict(zip(("name", "default", "meaning"), line, strict=True)) for line in lines], indent=2)
+    return json.dumps(
+        [dict(zip(("name", "default", "meaning"), line, strict=True)) for line in lines], indent=2
+    )
 
 
 _FORMATS = {"text": _text, "markdown": _markdown, "json": _json}

@@ -22,7 +22,9 @@ class Command(BaseCommand):
         parser.add_argument("user")
         parser.add_argument("role", choices=Role.values)
         parser.add_argument("--cluster", action="append", default=[], help="Several may be given; none: all.")
-        parser.add_argument("--namespace", action="append", default=[], help="Several may be given; none: all.")
+        parser.add_argument(
+            "--namespace", action="append", default=[], help="Several may be given; none: all."
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Bind the role."""
