@@ -1,6 +1,7 @@
 """The ASGI application: doors in front, then Django's pages and API."""
 
 import os
+from typing import cast
 
 from django.core.asgi import get_asgi_application
 
@@ -8,6 +9,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deschedui.settings")
 
 django_application = get_asgi_application()
 
-from decisions.doors.asgi import with_doors  # noqa: E402 - the registry of applications must be ready
+from decisions.doors.asgi import Application, with_doors  # noqa: E402 - the registry of applications must be ready
 
-application = with_doors(django_application)
+application = with_doors(cast("Application", django_application))

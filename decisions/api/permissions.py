@@ -18,7 +18,7 @@ class ScopedPermission(BasePermission):
     message = "You may not do this; ask an admin for a role, or use a token with the scope."
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
-        if not request.user or not request.user.is_authenticated:
+        if not request.user.is_authenticated:
             return False
         needs: dict[str, str] = getattr(view, "needs", {})
         permission = needs.get(getattr(view, "action", "") or "", Permission.VIEW)

@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from decisions.models import Cluster, Cycle, Decision, DecisionEvent, Freeze, PolicyVersion
 
-REASON = {"max_length": 4096, "trim_whitespace": True}
+REASON_CHARS = 4096
 DAYS_30 = 30 * 24 * 3600
 
 
@@ -97,7 +97,7 @@ class ApproveSerializer(serializers.Serializer[Any]):
 class DenySerializer(ApproveSerializer):
     """A denial has a reason; its cool-down keeps this asker from this pod."""
 
-    reason = serializers.CharField(**REASON)
+    reason = serializers.CharField(max_length=REASON_CHARS)
     cooldown_seconds = serializers.IntegerField(
         min_value=0, max_value=DAYS_30, required=False, allow_null=True
     )
@@ -106,7 +106,7 @@ class DenySerializer(ApproveSerializer):
 class OverrideSerializer(serializers.Serializer[Any]):
     """An override has a reason."""
 
-    reason = serializers.CharField(**REASON)
+    reason = serializers.CharField(max_length=REASON_CHARS)
 
 
 class TakeBackSerializer(OverrideSerializer):
@@ -184,7 +184,7 @@ class ValidationSerializer(serializers.Serializer[Any]):
     """The verdict on a policy text."""
 
     valid = serializers.BooleanField()
-    errors = ProblemInPolicySerializer(many=True)
+    errors = ProblemInPolicySerializer(many=True)  # type: ignore[assignment]  # the field is called so
     warnings = ProblemInPolicySerializer(many=True)
     upstream_error = serializers.CharField(allow_blank=True)
 
@@ -231,7 +231,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
     title = serializers.CharField()
     status = serializers.IntegerField()
     detail = serializers.CharField()
-    errors = serializers.DictField(required=False)
+    errors = serializers.DictField(required=False)  # type: ignore[assignment]  # RFC 9457 leaves the name to us
     decision = serializers.IntegerField(required=False)
     version = serializers.IntegerField(required=False)
     verdict = serializers.CharField(required=False)

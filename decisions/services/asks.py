@@ -44,7 +44,7 @@ class Ask:
     def facts(self) -> dict[str, Any]:
         """The columns of a decision that say why; written anew each time the pod is nominated."""
         outcome = self.outcome
-        facts = {
+        facts: dict[str, Any] = {
             "node": self.node,
             "cycle": self.cycle,
             "policy": self.policy,

@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
@@ -20,10 +19,10 @@ class Api:
         self._client = client or Client()
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
-    def get(self, path: str, **query: Any) -> HttpResponse:
+    def get(self, path: str, **query: Any) -> Any:
         return self._client.get(f"/api/v1/{path}", query, headers=self._headers)
 
-    def post(self, path: str, body: Any = None) -> HttpResponse:
+    def post(self, path: str, body: Any = None) -> Any:
         data = json.dumps({} if body is None else body)
         return self._client.post(
             f"/api/v1/{path}", data, content_type="application/json", headers=self._headers

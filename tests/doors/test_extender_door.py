@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -256,7 +257,7 @@ def test_the_path_takes_a_token_only_where_an_admin_allowed_it(cluster: Cluster)
     assert ask_by_path(allowed)["state"] == "pending"
 
 
-def ask_by_path(token: str) -> dict[str, object]:
+def ask_by_path(token: str) -> dict[str, Any]:
     from decisions.doors import extender
 
     knock = extender.Knock("POST", (token, "evict"), "", "10.0.0.7")
