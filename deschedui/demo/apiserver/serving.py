@@ -1,0 +1,106 @@
+"""Running the server as a process: its socket, its certificate, and the files that tell others how to reach it."""
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+import yaml
+
+from .app import App
+from .certificate import self_signed
+
+SHUTDOWN_SECONDS = 1
+
+Background = Callable[[], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """How a client reaches the server: URL, bearer token, and the certificate that it must trust (PEM)."""
+
+    url: str
+    token: str
+    authority: str
+
+    def kubeconfig(self) -> str:
+        """A kubeconfig that holds everything itself; its context is `demo`."""
+        authority = base64.b64encode(self.authority.encode()).decode()
+        cluster = {"server": self.url, "certificate-authority-data": authority}
+        return yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "demo", "cluster": cluster}],
+                "users": [{"name": "demo", "user": {"token": self.token}}],
+                "contexts": [{"name": "demo", "context": {"cluster": "demo", "user": "demo"}}],
+                "current-context": "demo",
+            },
+            sort_keys=False,
+        )
+
+    def as_json(self) -> str:
+        """The ready file: `url`, `token`, `certificateAuthority` and the process id."""
+        told = {
+            "url": self.url,
+            "token": self.token,
+            "certificateAuthority": self.authority,
+            "pid": os.getpid(),
+        }
+        return json.dumps(told) + "\n"
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read; a reader sees all of it or none."""
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    part.touch(mode=0o600)
+    part.write_text(text)
+    part.replace(path)
+
+
+async def serve(
+    app: App, *, port: int, token: str, ready: Callable[[Address], None], background: Background | None = None
+) -> None:
+    """Serve on 127.0.0.1 until a signal ends it, `background` beside it. Exits where the port is taken."""
+    identity = self_signed()
+    with tempfile.TemporaryDirectory(prefix="deschedui-demo-") as folder:
+        certificate, key = Path(folder, "server.crt"), Path(folder, "server.key")
+        write_private(certificate, identity.certificate)
+        write_private(key, identity.key)
+        config = uvicorn.Config(
+            app,
+            host="127.0.0.1",
+            port=port,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+            lifespan="off",
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        )
+        with config.bind_socket() as socket:
+            address = Address(f"https://127.0.0.1:{socket.getsockname()[1]}", token, identity.certificate)
+            async with _beside(background):
+                ready(address)
+                await uvicorn.Server(config).serve(sockets=[socket])
+
+
+@contextlib.asynccontextmanager
+async def _beside(background: Background | None) -> Any:
+    """Run the controllers while the server runs."""
+    task = asyncio.create_task(background()) if background else None
+    try:
+        yield
+    finally:
+        if task:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
