@@ -20,7 +20,7 @@ from deschedui.kube import config, lists, owners, redact
 from deschedui.kube.answers import RawAnswer, error_for
 from deschedui.kube.budget import Budget, Lane
 from deschedui.kube.config import ClusterConnection
-from deschedui.kube.errors import InvalidAnswer, KubeError, NotFound, Unreachable
+from deschedui.kube.errors import InvalidAnswer, InvalidName, KubeError, NotFound, Unreachable
 from deschedui.kube.events import EventRequest
 from deschedui.kube.eviction import (
     DEFAULT_THROTTLE_SECONDS,
@@ -30,7 +30,7 @@ from deschedui.kube.eviction import (
     interpret,
     resolve,
 )
-from deschedui.kube.lists import Listing, PodBrief, PodListing, SnapshotLists, decode_as, read_all
+from deschedui.kube.lists import HasMeta, Listing, PodBrief, RawListing, SnapshotLists, decode_as, read_all
 from deschedui.kube.text import one_line
 from deschedui.kube.wire import Call, Wire
 
@@ -52,6 +52,10 @@ class Timeouts:
     page: float = 60.0
     write: float = 10.0
     eviction: float = EVICTION_SECONDS
+
+
+_TIMEOUTS: Final = {Lane.WORK: Timeouts(), Lane.LOOKUP: Timeouts(connect=1.0, read=2.0, page=2.0)}
+"""A door has a caller who waits, and must say something in time."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,10 @@ class PodView:
     def look(self) -> PodLook:
         """Its UID and whether it is ending."""
         return PodLook(self.pod.metadata.uid, self.pod.metadata.deletion_timestamp is not None)
+
+
+class _ConfigMap(msgspec.Struct, frozen=True):
+    data: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +122,7 @@ class ClusterClient:
         lane: on whose account its reads go: ``Lane.WORK`` (cycles, carrying out) or ``Lane.LOOKUP`` (doors).
         budget_seconds: how long a call waits for its place.
         page_size: items of one page of a list.
-        timeouts: total times of the calls.
+        timeouts: total times of the calls; by default those of the lane.
     """
 
     def __init__(
@@ -129,7 +137,7 @@ class ClusterClient:
     ) -> None:
         self._wire, self._budget, self._lane = wire, budget, lane
         self._budget_seconds, self._page_size = budget_seconds, page_size
-        self._timeouts = timeouts or Timeouts()
+        self.timeouts = timeouts or _TIMEOUTS[lane]
 
     @classmethod
     def connect(
@@ -143,7 +151,7 @@ class ClusterClient:
         timeouts: Timeouts | None = None,
     ) -> Self:
         """A client for this connection. Nothing is read or opened before the first call."""
-        timeouts = timeouts or Timeouts()
+        timeouts = timeouts or _TIMEOUTS[lane]
         wire = Wire(partial(config.load, connection), connect_seconds=timeouts.connect)
         return cls(
             wire,
@@ -189,6 +197,16 @@ class ClusterClient:
         data = self._find(f"read node {name}", f"/api/v1/nodes/{_segment(name)}")
         return None if data is None else NodeView(decode_as(data, objects.Node), data)
 
+    def read_config_map(self, namespace: str, name: str) -> dict[str, str]:
+        """The data of a ConfigMap, e.g. a policy.
+
+        Raises:
+            NotFound: there is none; and what every read can raise.
+        """
+        what = f"read ConfigMap {namespace}/{name}"
+        data = self._get(what, _item("api/v1", "configmaps", namespace, name))
+        return decode_as(data, _ConfigMap).data or {}
+
     def read_owner(self, namespace: str, kind: str, name: str, *, api_version: str = "") -> owners.OwnerView:
         """Replicas wanted and ready of a pod's owner, and the Deployment above a ReplicaSet.
 
@@ -231,7 +249,7 @@ class ClusterClient:
 
         Args:
             should_stop: asked before each page.
-            keep_raw: also keep the bytes of every pod, for a policy with extenders.
+            keep_raw: also keep the bytes of every pod and node, for a policy with extenders.
 
         Raises:
             Stopped, and what a list can raise.
@@ -243,11 +261,11 @@ class ClusterClient:
             versions[plural] = listing.resource_version
             return listing.items
 
-        nodes = read("nodes", objects.NodeList)
+        nodes = self._listed("nodes", objects.NodeList, objects.Node, should_stop, keep_raw=keep_raw)
         pods = self.list_pods(should_stop, keep_raw=keep_raw)
-        versions["pods"] = pods.resource_version
+        versions.update(nodes=nodes.resource_version, pods=pods.resource_version)
         return SnapshotLists(
-            nodes=nodes,
+            nodes=nodes.items,
             pods=pods.items,
             namespaces=read("namespaces", objects.NamespaceList),
             priority_classes=read("priorityclasses", objects.PriorityClassList),
@@ -256,19 +274,31 @@ class ClusterClient:
             replica_sets=read("replicasets", objects.ReplicaSetList),
             stateful_sets=read("statefulsets", objects.StatefulSetList),
             raw_pods=pods.raw,
+            raw_nodes=nodes.raw,
             resource_versions=versions,
         )
 
     def list_pods(
         self, should_stop: Callable[[], bool] = lists.never, *, keep_raw: bool = False
-    ) -> PodListing:
+    ) -> RawListing[objects.Pod]:
         """All pods of the cluster, on request with the bytes of each (see :meth:`snapshot_lists`)."""
+        return self._listed("pods", objects.PodList, objects.Pod, should_stop, keep_raw=keep_raw)
+
+    def _listed(
+        self,
+        plural: str,
+        kind: type[lists.Page[HasMeta]],
+        item: type[HasMeta],
+        should_stop: Callable[[], bool],
+        *,
+        keep_raw: bool,
+    ) -> RawListing[HasMeta]:
         if not keep_raw:
-            plain = self._list("pods", objects.PodList, should_stop=should_stop)
-            return PodListing(plain.items, {}, plain.resource_version)
-        listing = self._all(self._fetch("pods"), lists.decode_raw_pods, should_stop)
-        raw = {item.pod.metadata.uid: item.raw for item in listing.items}
-        return PodListing([item.pod for item in listing.items], raw, listing.resource_version)
+            plain = self._list(plural, kind, should_stop=should_stop)
+            return RawListing(plain.items, {}, plain.resource_version)
+        listing = self._all(self._fetch(plural), partial(lists.decode_with_raw, item), should_stop)
+        raw = {found.item.metadata.uid: found.raw for found in listing.items}
+        return RawListing([found.item for found in listing.items], raw, listing.resource_version)
 
     def _list(
         self,
@@ -294,7 +324,7 @@ class ClusterClient:
         path = _collection(_LISTED[plural], plural, namespace)
 
         def fetch(query: Mapping[str, str]) -> bytes:
-            call = Call("GET", path, self._timeouts.page, query=query, max_bytes=_MAX_PAGE_BYTES)
+            call = Call("GET", path, self.timeouts.page, query=query, max_bytes=_MAX_PAGE_BYTES)
             return self._read(f"list {plural}{where}", call)
 
         return fetch
@@ -348,7 +378,7 @@ class ClusterClient:
         call = Call(
             "POST",
             _item("api/v1", "pods", request.namespace, request.name, "eviction"),
-            self._timeouts.eviction,
+            self.timeouts.eviction,
             query={"dryRun": "All"} if request.dry_run else {},
             body=msgspec.json.encode(request.body()),
         )
@@ -377,13 +407,13 @@ class ClusterClient:
             KubeError: it was not accepted. Events are for people; go on without.
         """
         path = _collection("apis/events.k8s.io/v1", "events", event.namespace)
-        call = Call("POST", path, self._timeouts.write, body=msgspec.json.encode(event.body()))
+        call = Call("POST", path, self.timeouts.write, body=msgspec.json.encode(event.body()))
         self._read(f"create an event on pod {event.namespace}/{event.name}", call, lane=Lane.WORK)
 
     # ---- sending
 
     def _get(self, what: str, path: str) -> bytes:
-        return self._read(what, Call("GET", path, self._timeouts.read))
+        return self._read(what, Call("GET", path, self.timeouts.read))
 
     def _find(self, what: str, path: str) -> bytes | None:
         try:
@@ -430,7 +460,7 @@ def _item(api: str, plural: str, namespace: str, name: str, subresource: str = "
 def _segment(name: str) -> str:
     """A name in a path. Names come from outside: one that is empty or would point elsewhere is refused."""
     if name in {"", ".", ".."} or "/" in name or "%" in name:
-        raise ValueError(f"not a Kubernetes name: {one_line(name, 100)!r}")
+        raise InvalidName(f"not a Kubernetes name: {one_line(name, 100)!r}")
     return quote(name, safe="")
 
 

@@ -4,6 +4,7 @@
 
     KubeError
     ├── ConfigError            the kubeconfig, context or service account cannot be used
+    ├── InvalidName            a name that no object can have; nothing was sent (also a ValueError)
     ├── Stopped                we were asked to stop between two calls
     ├── BudgetExhausted  (r)   our own pace left no room before the deadline; nothing was sent
     ├── Unreachable      (r)   no answer: name, connection, TLS
@@ -39,6 +40,10 @@ class KubeError(Exception):
 
 class ConfigError(KubeError):
     """The connection cannot be set up: says which file or context, and what to do."""
+
+
+class InvalidName(KubeError, ValueError):
+    """A namespace or name that no object can have, such as one with a slash. Nothing was sent."""
 
 
 class Stopped(KubeError):

@@ -108,13 +108,16 @@ def decode_as(data: bytes, kind: type[T]) -> T:
         raise InvalidAnswer(f"the answer is no {kind.__name__}: {str(error)[:200]}") from None
 
 
-# ---- pods with their raw form
+# ---- objects with their raw form
+
+HasMeta = TypeVar("HasMeta", objects.Pod, objects.Node)
 
 
-class RawPod(msgspec.Struct, frozen=True, gc=False):
-    """A decoded pod beside the bytes that it was decoded from."""
+@dataclass(frozen=True, slots=True)
+class WithRaw(Generic[T]):
+    """A decoded object beside the bytes that it was decoded from."""
 
-    pod: objects.Pod
+    item: T
     raw: msgspec.Raw
 
 
@@ -124,25 +127,25 @@ class _RawPage(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class RawPodPage:
-    """A page of pods that keeps the bytes of each."""
+class PageWithRaw(Generic[T]):
+    """A page that keeps the bytes of each object."""
 
     metadata: objects.ListMeta
-    items: list[RawPod]
+    items: list[WithRaw[T]]
 
 
-def decode_raw_pods(data: bytes) -> RawPodPage:
-    """Decode a page of pods, each with its own bytes (views into the page, no copies)."""
+def decode_with_raw(kind: type[T], data: bytes) -> PageWithRaw[T]:
+    """Decode a page, each object with its own bytes (views into the page, no copies)."""
     page = decode_as(data, _RawPage)
-    items = [RawPod(decode_as(bytes(raw), objects.Pod), raw) for raw in page.items or ()]
-    return RawPodPage(page.metadata, items)
+    items = [WithRaw(decode_as(bytes(raw), kind), raw) for raw in page.items or ()]
+    return PageWithRaw(page.metadata, items)
 
 
 @dataclass(frozen=True, slots=True)
-class PodListing:
-    """All pods; ``raw`` maps UIDs to the bytes they were decoded from, where that was asked for."""
+class RawListing(Generic[T]):
+    """A whole list; ``raw`` maps UIDs to the bytes they were decoded from, where that was asked for."""
 
-    items: list[objects.Pod]
+    items: list[T]
     raw: Mapping[str, msgspec.Raw]
     resource_version: str
 
@@ -256,7 +259,7 @@ class SnapshotLists:
     """The lists that a snapshot is built from: ``Snapshot.build(**lists.as_arguments())``.
 
     Args:
-        raw_pods: pod UID to the pod's bytes as the server sent them; filled only when asked for.
+        raw_pods, raw_nodes: UID to the object's bytes as the server sent them; filled only when asked for.
         resource_versions: of each list, by its plural name.
     """
 
@@ -269,6 +272,7 @@ class SnapshotLists:
     replica_sets: list[objects.ReplicaSet]
     stateful_sets: list[objects.StatefulSet]
     raw_pods: Mapping[str, msgspec.Raw] = field(default_factory=dict)
+    raw_nodes: Mapping[str, msgspec.Raw] = field(default_factory=dict)
     resource_versions: Mapping[str, str] = field(default_factory=dict)
 
     def as_arguments(self) -> dict[str, list[Any]]:

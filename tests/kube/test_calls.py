@@ -9,12 +9,15 @@ from datetime import UTC, datetime
 
 import pytest
 
+from deschedui.kube.budget import Lane
 from deschedui.kube.client import ClusterClient, Timeouts
 from deschedui.kube.errors import (
     ConfigError,
     Forbidden,
     InvalidAnswer,
+    InvalidName,
     KubeError,
+    NotFound,
     ServerError,
     Throttled,
     TimedOut,
@@ -55,9 +58,22 @@ def test_a_404_of_something_else_does_not_mean_that_the_pod_is_gone(connect: Con
 @pytest.mark.parametrize("name", ["", "..", "a/b", "../../nodes", "a%2fb"])
 def test_a_name_that_points_elsewhere_is_never_sent(connect: Connect, name: str) -> None:
     with serving(Answer()) as server:
-        with pytest.raises(ValueError, match="not a Kubernetes name"):
+        with pytest.raises(InvalidName, match="not a Kubernetes name"):
             connect(server.url).read_pod("shop", name)
         assert server.requests == []
+
+
+def test_a_config_map_gives_its_texts(connect: Connect) -> None:
+    with serving(Answer(body={"data": {"policy.yaml": "x"}}), Answer(body={"data": None})) as server:
+        client = connect(server.url)
+        assert client.read_config_map("deschedui", "policy") == {"policy.yaml": "x"}
+        assert client.read_config_map("deschedui", "policy") == {}
+
+
+def test_a_config_map_that_is_not_there_is_named(connect: Connect) -> None:
+    answer = status(404, 'configmaps "policy" not found', "NotFound")
+    with serving(answer) as server, pytest.raises(NotFound, match="deschedui/policy"):
+        connect(server.url).read_config_map("deschedui", "policy")
 
 
 # ---- the end of a call
@@ -85,6 +101,13 @@ def test_a_server_that_accepts_and_never_shakes_hands_ends_with_the_total_time(c
         with pytest.raises(Unreachable):
             connect(server.url.replace("http:", "https:"), timeouts=QUICK).check()
         assert time.monotonic() - started < 1
+
+
+def test_a_look_of_a_door_gives_up_sooner(connect: Connect) -> None:
+    door = connect("http://127.0.0.1:9", lane=Lane.LOOKUP, timeouts=None)
+    work = connect("http://127.0.0.1:9", lane=Lane.WORK, timeouts=None)
+    assert door.timeouts.read <= 2 < work.timeouts.read
+    assert door.timeouts.eviction >= 30
 
 
 def test_packets_that_are_swallowed_end_with_the_connect_time(connect: Connect) -> None:

@@ -122,7 +122,7 @@ def test_a_brief_says_what_is_followed(connect: Connect) -> None:
 
 
 def by_path(request: Request) -> Answer:
-    return page("cart-0") if request.path.endswith("/pods") else Answer(body={"items": []})
+    return page("cart-0") if request.path.endswith(("/pods", "/nodes")) else Answer(body={"items": []})
 
 
 def test_a_snapshot_reads_each_list_once_and_the_freshest_state(connect: Connect) -> None:
@@ -145,11 +145,12 @@ def test_a_snapshot_reads_each_list_once_and_the_freshest_state(connect: Connect
     assert lists.raw_pods == {}
 
 
-def test_a_snapshot_keeps_the_bytes_of_pods_when_asked(connect: Connect) -> None:
+def test_a_snapshot_keeps_the_bytes_of_pods_and_nodes_when_asked(connect: Connect) -> None:
     with serving(by_path) as server:
         lists = connect(server.url).snapshot_lists(keep_raw=True)
     assert [pod.metadata.name for pod in lists.pods] == ["cart-0"]
     assert b'"uid-cart-0"' in bytes(lists.raw_pods["uid-cart-0"])
+    assert b'"uid-cart-0"' in bytes(lists.raw_nodes["uid-cart-0"])
 
 
 def test_a_snapshot_stops_when_asked(connect: Connect) -> None:

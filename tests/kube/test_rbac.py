@@ -30,7 +30,7 @@ def rights_of(role: str) -> set[Right]:
     rules = [
         rule
         for document in documents
-        if document["kind"] == "ClusterRole" and document["metadata"]["name"] == role
+        if document["kind"] in {"ClusterRole", "Role"} and document["metadata"]["name"] == role
         for rule in document["rules"]
     ]
     return {
@@ -52,14 +52,15 @@ def used(request: Request) -> Right:
 
 def look_at_a_pod(client: ClusterClient) -> None:
     client.read_pod("shop", "cart-0")
-    client.read_node("node-a")
     client.list_pdbs("shop")
     for kind in OWNER_KINDS:
         client.read_owner("shop", kind, "cart")
 
 
 def carry_out(client: ClusterClient) -> None:
+    client.read_config_map("deschedui", "deschedui-policy")
     client.snapshot_lists()
+    client.read_node("node-a")
     client.list_pods_brief()
     client.evict(EvictionRequest("shop", "cart-0", "u1"))
     at = datetime(2026, 11, 30, tzinfo=UTC)
