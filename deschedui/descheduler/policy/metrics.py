@@ -11,6 +11,8 @@ from deschedui.descheduler.policy.report import Report
 
 _PATH: Final[Path] = ("metricsProviders",)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_USER: Final = re.compile(r"(?<=//)[^/]*@")
+"""User and password of a URL: upstream prints them, we do not."""
 Finding = tuple[Path, str]
 
 
@@ -54,7 +56,8 @@ def _prometheus_problems(prometheus: Prometheus | None) -> Iterator[str]:
     if not prometheus.url:
         yield "prometheus URL is required when prometheus is enabled"
     elif problem := _url_problem(prometheus.url):
-        yield f'error parsing prometheus URL: parse "{prometheus.url}": {problem}'
+        shown = _USER.sub("***@", prometheus.url)
+        yield f'error parsing prometheus URL: parse "{shown}": {problem}'
     if prometheus.auth_token is None:
         return
     reference = prometheus.auth_token.secret_reference

@@ -1,6 +1,8 @@
 """Loading a policy: what becomes of a good one, and everything that is said about a bad one."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deschedui.descheduler.plugins.default_evictor_args import DefaultEvictorArgs
 from deschedui.descheduler.plugins.pod_life_time_args import PodLifeTimeArgs
@@ -400,3 +402,10 @@ def test_a_text_of_more_than_a_mebibyte_is_refused() -> None:
     result = load("# " + "x" * 1024 * 1024)
     assert result.policy is None
     assert "longer than" in messages(result)
+
+
+@given(st.text(max_size=200), st.integers(0, 200))
+def test_no_text_makes_loading_fail(junk: str, at: int) -> None:
+    text = policy_text(top="maxNoOfPodsToEvictTotal: 1\n")
+    result = load(text[:at] + junk + text[at:])
+    assert (result.policy is None) == bool(result.errors)

@@ -69,3 +69,10 @@ def test_a_text_that_cannot_be_read_is_masked_line_by_line(text: str) -> None:
 def test_a_number_sign_inside_a_text_is_no_comment() -> None:
     text = 'a: "see # token: x"\nb: 1\n'
     assert masked_text(text) == text
+
+
+def test_a_password_in_an_url_is_not_repeated_in_an_error() -> None:
+    url = f"http://me:{SECRET}@a:b c"
+    top = f"metricsProviders: [{{source: Prometheus, prometheus: {{url: '{url}'}}}}]\n"
+    result = load(HEAD + top)
+    assert SECRET not in f"{result.errors}{result.upstream_error}"
