@@ -57,6 +57,26 @@ _CREATED_AT: Final = {
 }
 
 
+# Ends what was started when its starter was killed: then its standard input ends without a last word.
+_GUARD: Final = """
+import os, signal, sys, time
+pids = []
+for line in sys.stdin:
+    if line.strip() == "done":
+        sys.exit()
+    pids.append(int(line))
+for pid in reversed(pids):
+    try:
+        os.kill(pid, signal.SIGTERM)
+        for _ in range(30):
+            time.sleep(0.1)
+            os.kill(pid, 0)
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+"""
+
+
 class ControlPlaneError(RuntimeError):
     """The control plane cannot run here, or stopped: says which program, and the end of its log."""
 
@@ -108,6 +128,7 @@ class ControlPlane:
         self.accounts = _accounts(users)
         self._apiserver_args, self._scheduler_config = apiserver_args, scheduler_config or {}
         self._processes: list[tuple[str, subprocess.Popen[bytes], IO[bytes]]] = []
+        self._guard: subprocess.Popen[bytes] | None = None
         self._ports = dict(
             zip(("etcd", "peer", "api", "kcm", "scheduler", "kwok"), _free_ports(6), strict=True)
         )
@@ -151,6 +172,9 @@ class ControlPlane:
             _, process, log = self._processes.pop()
             _end(process)
             log.close()
+        if self._guard is not None:
+            self._guard.communicate(b"done\n")
+            self._guard = None
 
     def __enter__(self) -> Self:
         return self.start()
@@ -168,6 +192,9 @@ class ControlPlane:
             )
 
     def _start_all(self) -> None:
+        self._guard = subprocess.Popen(
+            [sys.executable, "-c", _GUARD], stdin=subprocess.PIPE, start_new_session=True
+        )
         self._run("server", *self._etcd_args())
         self._run("kube-apiserver", *self._api_args())
         self._wait("the API server", self._api_is_ready)
@@ -184,6 +211,9 @@ class ControlPlane:
             [str(self.binaries / program), *args], stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
         self._processes.append((program, process, log))
+        if self._guard is not None and self._guard.stdin is not None:
+            self._guard.stdin.write(f"{process.pid}\n".encode())
+            self._guard.stdin.flush()
 
     def _wait(self, what: str, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_SECONDS
