@@ -5,8 +5,9 @@ PY := $(VENV)/bin/python
 GOLDEN ?= ../shared/golden
 CLUSTER ?= demo
 ONLY ?=
+ARGS ?=
 
-.PHONY: demo run test check bench golden lock format help
+.PHONY: demo run test test-postgresql check bench golden lock format help
 help:
 	@echo "make demo [CLUSTER=kube] | run | test | check | bench [ONLY=name] | golden [GOLDEN=folder] | format | lock"
 
@@ -29,7 +30,11 @@ run: $(VENV)/.runtime
 	@$(PY) manage.py serve
 
 test: $(VENV)/.dev
-	@$(PY) -m pytest
+	@$(PY) -m pytest $(ARGS)
+
+# What the database has to hold, on PostgreSQL; DESCHEDUI_TEST_DATABASE_URL names a server, else one is started.
+test-postgresql: $(VENV)/.dev
+	@$(PY) -m tests.real.on_postgresql tests/domain tests/doors tests/api tests/web $(ARGS)
 
 check: $(VENV)/.dev
 	$(VENV)/bin/ruff check .

@@ -1,10 +1,24 @@
 """Fixtures that every part of the tests shares: the personas."""
 
+import os
+from collections.abc import Generator
+
 import pytest
 from django.contrib.auth.models import User
 
 from decisions.models import Cluster, Role
 from tests.builders import make_cluster, make_user
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a real component that is missing is a failure: a skip there would hide it."""
+    report = yield
+    needs_real = any(item.get_closest_marker(name) for name in ("real", "browser"))
+    if report.skipped and needs_real and os.environ.get("CI") == "true":
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which CI does not allow: {report.longrepr}"
+    return report
 
 
 @pytest.fixture
