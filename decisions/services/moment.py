@@ -52,9 +52,9 @@ def lost_replicas(then: Mapping[str, Any], now: Now) -> tuple[str, str] | None:
 
 
 def sentence(changes: Changes) -> str:
-    """The differences as one sentence."""
+    """The differences as one sentence: ``ready replicas: 3 of 3 before, 2 of 3 now``."""
     return "; ".join(
-        f"{name} {f'was {before}, ' if before else ''}is now {after}"
+        f"{name}: {f'{before} before, {after} now' if before else after}"
         for name, (before, after) in changes.items()
     )
 
