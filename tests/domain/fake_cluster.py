@@ -74,6 +74,8 @@ class FakeCluster:
     """UIDs whose eviction was accepted, in order, one entry for each call."""
     events: list[EventRequest] = field(default_factory=list)
     reads: list[str] = field(default_factory=list)
+    hidden_from_lists: set[str] = field(default_factory=set)
+    """UIDs that a list does not show although they are there."""
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     # --- setting it up
@@ -150,9 +152,8 @@ class FakeCluster:
         """The pods in brief."""
         self._read("list pods")
         wanted = None if namespaces is None else set(namespaces)
-        return [
-            brief(pod) for pod in self.pods.values() if wanted is None or pod.metadata.namespace in wanted
-        ]
+        listed = [pod for pod in self.pods.values() if pod.metadata.uid not in self.hidden_from_lists]
+        return [brief(pod) for pod in listed if wanted is None or pod.metadata.namespace in wanted]
 
     def snapshot_lists(
         self, should_stop: Callable[[], bool] = lambda: False, **options: Any
