@@ -157,12 +157,12 @@ def _volume(value: Json) -> dict[str, Any]:
     return volume
 
 
+# No resourceVersion: it changes with every heartbeat, and equal records are kept once.
 _metadata: Final = _object(
     name=_text,
     generateName=_text,
     namespace=_text,
     uid=_text,
-    resourceVersion=_text,
     creationTimestamp=_text,
     deletionTimestamp=_text,
     deletionGracePeriodSeconds=_scalar,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -10,7 +11,7 @@ from deschedui.kube.budget import Budget, Lane, TokenBucket
 from deschedui.kube.errors import BudgetExhausted
 from deschedui.kube.eviction import EvictionRequest
 from tests.kube.conftest import Connect
-from tests.kube.server import Answer, serving
+from tests.kube.server import Answer, Request, serving
 
 
 class Time:
@@ -148,3 +149,24 @@ def test_a_throttled_eviction_slows_the_cluster_down(connect: Connect, time: Tim
         client.evict(EvictionRequest("shop", "cart-0", "old"))
         client.evict(EvictionRequest("shop", "cart-1", "other"))
     assert time.slept == [pytest.approx(7)]
+
+
+def test_evictions_of_many_threads_are_four_in_flight(connect: Connect) -> None:
+    lock, now, most = threading.Lock(), [0], [0]
+
+    def slow(_: Request) -> Answer:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        threading.Event().wait(0.02)
+        with lock:
+            now[0] -= 1
+        return Answer(201, {"kind": "Status"})
+
+    with serving(slow) as server:
+        client = connect(server.url, budget=Budget(requests_per_second=1000))
+        requests = [EvictionRequest("shop", f"cart-{number}", f"uid-{number}") for number in range(16)]
+        with ThreadPoolExecutor(16) as pool:
+            results = list(pool.map(client.evict, requests))
+    assert {result.status for result in results} == {"accepted"}
+    assert most[0] == 4

@@ -82,7 +82,7 @@ SLOW = {
     "silent": Answer(silent=True),
     "dripping body": Answer(body=b"x" * 1000, drip=0.02),
     "dripping headers": Answer(raw=b"HTTP/1.1 200 OK\r\nX: " + b"y" * 1000, drip=0.02),
-    "endless headers": Answer(raw=b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500, drip=0.001),
+    "endless headers": Answer(raw=b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500, drip=0.02),
 }
 
 
@@ -92,7 +92,7 @@ def test_a_slow_answer_ends_with_the_total_time(connect: Connect, slow: Answer) 
         started = time.monotonic()
         with pytest.raises(TimedOut):
             connect(server.url, timeouts=QUICK).read_pod("shop", "cart-0")
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 5
 
 
 def test_a_server_that_accepts_and_never_shakes_hands_ends_with_the_total_time(connect: Connect) -> None:
@@ -100,7 +100,7 @@ def test_a_server_that_accepts_and_never_shakes_hands_ends_with_the_total_time(c
         started = time.monotonic()
         with pytest.raises(Unreachable):
             connect(server.url.replace("http:", "https:"), timeouts=QUICK).check()
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 5
 
 
 def test_a_look_of_a_door_gives_up_sooner(connect: Connect) -> None:
@@ -120,18 +120,18 @@ def test_packets_that_are_swallowed_end_with_the_connect_time(connect: Connect) 
         started = time.monotonic()
         with pytest.raises(Unreachable):
             connect(f"http://127.0.0.1:{address[1]}", timeouts=QUICK).check()
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 5
         for client in waiting:
             client.close()
 
 
 def test_credentials_that_never_come_end_with_the_total_time(connect: Connect) -> None:
-    hanging = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["2"]}}
+    hanging = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["8"]}}
     with serving(Answer()) as server:
         started = time.monotonic()
         with pytest.raises(TimedOut):
             connect(server.url, timeouts=QUICK, user=hanging).check()
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 5
         assert server.requests == []
 
 

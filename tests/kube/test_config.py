@@ -206,3 +206,22 @@ def test_a_certificate_that_is_not_trusted_is_unreachable_by_tls(connect: Connec
         pytest.raises(Unreachable, match="TLS"),
     ):
         connect(server.url.replace("http:", "https:"), timeouts=Timeouts(read=1)).check()
+
+
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy"])
+def test_a_proxy_of_the_environment_is_no_way_to_this_machine(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with serving(VERSION) as server:
+        assert connect(server.url).check() == "v1.37.2"
+
+
+def test_a_proxy_of_the_kubeconfig_is_used(tmp_path: Path) -> None:
+    with serving(VERSION) as proxy:
+        path = write_kubeconfig(tmp_path / "kubeconfig", "http://api.example.com")
+        config = json.loads(path.read_text(encoding="utf-8"))
+        config["clusters"][0]["cluster"]["proxy-url"] = proxy.url
+        path.write_text(json.dumps(config), encoding="utf-8")
+        ClusterClient.connect(ClusterConnection("shop", kubeconfig=str(path)), budget=Budget()).check()
+    assert proxy.requests[0].target == "http://api.example.com/version"

@@ -85,6 +85,14 @@ def test_the_same_pod_gives_the_same_record() -> None:
     assert json.dumps(pod_record(pod())) == json.dumps(pod_record(pod()))
 
 
+def test_a_heartbeat_does_not_make_another_record() -> None:
+    def beat(version: str, at: str) -> dict[str, Any]:
+        ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": at, "lastTransitionTime": "x"}
+        return {"metadata": {"name": "node-a", "resourceVersion": version}, "status": {"conditions": [ready]}}
+
+    assert node_record(beat("1", "10:00")) == node_record(beat("2", "10:01"))
+
+
 @pytest.mark.parametrize(
     "spec",
     [

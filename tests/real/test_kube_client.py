@@ -17,6 +17,7 @@ from deschedui.kube.errors import Forbidden, Unauthorized
 from deschedui.kube.events import EventRequest
 from deschedui.kube.eviction import EvictionCause, EvictionRequest, EvictionResult, eviction_annotations
 from deschedui.kube.lists import PodBrief
+from tests.real import webhook
 from tests.real.controlplane import RealCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180), pytest.mark.usefixtures("shared_node")]
@@ -204,42 +205,49 @@ def test_a_namespace_that_ends_takes_its_pods_with_it(
     real.patch(path, {"metadata": {"finalizers": None}})
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected", "code"),
+    [
+        ({"message": "handled by its operator"}, "failed", EvictionCause.WEBHOOK_DENIED),
+        ({"code": 403, "message": "never"}, "failed", EvictionCause.WEBHOOK_DENIED),
+        ({"code": 429, "message": "rebuilding"}, "blocked", EvictionCause.WEBHOOK_BLOCKED),
+        (
+            {"code": 429, "message": "Eviction triggered evacuation of VMI vm-1"},
+            "in_background",
+            EvictionCause.IN_BACKGROUND,
+        ),
+    ],
+)
+def test_a_webhook_that_refuses_is_named(
+    real: RealCluster, worker: ClusterClient, answer: dict[str, Any], expected: str, code: EvictionCause
+) -> None:
+    namespace = real.namespace()
+    uid = real.pod(namespace, "cart-0", schedulerName="nobody")
+    request = EvictionRequest(namespace, "cart-0", uid)
+    with (
+        webhook.refusing("gate.example.com", namespace, answer) as configuration,
+        real.webhook(configuration),
+    ):
+        dry = EvictionRequest(namespace, "cart-0", uid, dry_run=True)
+        real.wait(lambda: worker.evict(dry).status != "accepted", "the webhook")
+        result = worker.evict(request)
+
+    assert (result.status, result.code, result.webhook) == (expected, code, "gate.example.com")
+    assert answer["message"] in result.message
+
+
 def test_a_webhook_that_cannot_be_called_is_named_without_its_token(
     real: RealCluster, worker: ClusterClient, namespace: str
 ) -> None:
-    real.deployment(namespace, "cart")
-    (pod,) = real.ready_pods(namespace, 1)
-    with real.webhook(dead_webhook(namespace)):
-        real.wait(lambda: worker.evict(request_for(pod, dry_run=True)).http_status == 500, "the webhook")
-        result = worker.evict(request_for(pod))
+    uid = real.pod(namespace, "cart-0", schedulerName="nobody")
+    url = "https://127.0.0.1:9/doors/secret-token/admission"
+    with real.webhook(webhook.configuration("gate.example.com", namespace, url)):
+        dry = EvictionRequest(namespace, "cart-0", uid, dry_run=True)
+        real.wait(lambda: worker.evict(dry).status != "accepted", "the webhook")
+        result = evict_named(worker, namespace, "cart-0", uid)
 
     assert (result.status, result.webhook) == ("queued", "gate.example.com")
     assert "secret-token" not in result.message
-
-
-def dead_webhook(namespace: str) -> dict[str, Any]:
-    return {
-        "metadata": {"name": f"dead-{namespace}"},
-        "webhooks": [
-            {
-                "name": "gate.example.com",
-                "clientConfig": {"url": "https://127.0.0.1:9/doors/secret-token/admission"},
-                "rules": [
-                    {
-                        "apiGroups": [""],
-                        "apiVersions": ["v1"],
-                        "operations": ["CREATE"],
-                        "resources": ["pods/eviction"],
-                    }
-                ],
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-                "failurePolicy": "Fail",
-                "sideEffects": "None",
-                "admissionReviewVersions": ["v1"],
-                "timeoutSeconds": 1,
-            }
-        ],
-    }
 
 
 def test_the_web_account_cannot_evict(real: RealCluster, namespace: str) -> None:
