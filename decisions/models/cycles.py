@@ -38,7 +38,7 @@ class Cycle(models.Model):
     failure_mode = models.CharField(max_length=20, blank=True, help_text="config_error, where that ended it.")
     unasked = models.PositiveIntegerField(default=0, help_text="Not asked before the deadline.")
     document = models.BinaryField(
-        default=b"", help_text="zlib JSON: {filtered: [...], nominations: [...]} (see services.documents)."
+        default=b"", help_text="zlib JSON: {filtered: [...], nominations: [...]} (see models.documents)."
     )
 
     objects: ClassVar[models.Manager["Cycle"]]

@@ -16,6 +16,7 @@ from decisions.services.errors import Invalid
 MIN_INTERVAL, MAX_INTERVAL = 10, 24 * 3600
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _CONFIGMAP = re.compile(r"[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9.-]{0,252}/[A-Za-z0-9._-]{1,253}")
+_LONGEST = {"kubeconfig": 500, "context": 200, "policy_file": 500, "policy_configmap": 600}
 _FIELDS = ("in_cluster", "kubeconfig", "context", "policy_file", "policy_configmap", "interval_seconds")
 
 
@@ -123,7 +124,7 @@ def _title(field: str) -> str:
 
 
 def _check(row: Cluster) -> None:
-    if not isinstance(row.interval_seconds, int) or not MIN_INTERVAL <= row.interval_seconds <= MAX_INTERVAL:
+    if not MIN_INTERVAL <= row.interval_seconds <= MAX_INTERVAL:
         raise Invalid(f"The interval is between {MIN_INTERVAL} seconds and 24 hours.", "interval_seconds")
     if row.in_cluster and (row.kubeconfig or row.context):
         raise Invalid(
@@ -133,8 +134,8 @@ def _check(row: Cluster) -> None:
         raise Invalid("The policy comes from a file or from a ConfigMap, not from both.", "policy_configmap")
     if row.policy_configmap and not _CONFIGMAP.fullmatch(row.policy_configmap):
         raise Invalid("Write the ConfigMap as namespace/name/key.", "policy_configmap")
-    for field in ("kubeconfig", "context", "policy_file", "policy_configmap"):
-        if len(getattr(row, field)) > (Cluster._meta.get_field(field).max_length or 0):
+    for field, longest in _LONGEST.items():
+        if len(getattr(row, field)) > longest:
             raise Invalid("This is too long.", field)
 
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Self
 
+import msgspec
 from django.conf import settings
 
 from decisions.models import Verdict
@@ -99,48 +100,27 @@ def needs_whole_pods(policy: Policy) -> bool:
     )
 
 
-class ReadsNodes(Protocol):
-    """What is asked of the cluster while extenders are asked."""
-
-    def read_node(self, name: str) -> Any:
-        """The node, with its JSON as ``data``; None where there is none."""
-
-
-@dataclass
+@dataclass(frozen=True)
 class Bodies:
-    """Pods and nodes as extenders get them. Nodes are read when they are first needed, once in a cycle."""
+    """Pods and nodes as extenders get them: the bytes that the API server sent, by UID."""
 
-    cluster: ReadsNodes
     snapshot: Snapshot
-    raw_pods: Mapping[str, Any]
-    _nodes: dict[str, bytes | None] = field(default_factory=dict)
+    raw: Mapping[str, msgspec.Raw]
 
     def request(self, nomination: Nomination, *, whole: bool) -> ExtenderRequest:
-        """The question about one pod."""
-        pod = nomination.pod
+        """The question about one pod; ``whole`` for an extender that does not want its name alone."""
+        pod, node = nomination.pod, self.snapshot.node(nomination.node)
         return ExtenderRequest(
-            pod=self._pod(pod) if whole else b"{}",
-            node=self._node(nomination.node) if whole and nomination.node else None,
+            pod=self._body(pod, "Pod") if whole else b"{}",
+            node=self._body(node, "Node") if whole and node else None,
             name=pod.metadata.name,
             namespace=pod.metadata.namespace,
         )
 
-    def _pod(self, pod: objects.Pod) -> bytes:
-        raw = self.raw_pods.get(pod.metadata.uid)
+    def _body(self, found: objects.Pod | objects.Node, kind: str) -> bytes:
+        raw = self.raw.get(found.metadata.uid)
         # In a list the API server leaves kind and apiVersion out.
-        return _typed(bytes(raw), "Pod") if raw is not None else _typed(objects.encode(pod), "Pod")
-
-    def _node(self, name: str) -> bytes | None:
-        if name not in self._nodes:
-            self._nodes[name] = self._read_node(name)
-        return self._nodes[name]
-
-    def _read_node(self, name: str) -> bytes | None:
-        known = self.snapshot.node(name)
-        if known is None:
-            return None
-        view = self.cluster.read_node(name)
-        return _typed(objects.encode(known) if view is None else bytes(view.data), "Node")
+        return _typed(objects.encode(found) if raw is None else bytes(raw), kind)
 
 
 def _typed(body: bytes, kind: str) -> bytes:

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from django.db import transaction
 from django.db.models import Count, Q
 
@@ -19,19 +20,20 @@ from decisions.models import (
     Eviction,
     PolicyVersion,
     Rule,
+    Snapshot,
     Verdict,
 )
+from decisions.models.documents import Nominated
 from decisions.services import snapshots, verdicts
 from decisions.services.asks import POLICY_ASKER, Ask
 from decisions.services.cycle_asking import Heard, approval_required
 from decisions.services.cycle_row import CycleRow
-from decisions.services.documents import Nominated
 from decisions.services.rules import rule_on
 from deschedui.descheduler import objects
 from deschedui.descheduler.forecast import Forecaster
 from deschedui.descheduler.policy.model import Policy
 from deschedui.descheduler.results import Answer, AnswerKind, Answers, Nomination, OpenPod, Plan, QuestionKey
-from deschedui.descheduler.snapshot import Snapshot
+from deschedui.descheduler.snapshot import Snapshot as Moment
 from deschedui.kube import redact
 
 # --- before the plan --------------------------------------------------------------------------------------
@@ -179,8 +181,9 @@ class Seen:
 
     policy: Policy
     version: PolicyVersion
-    snapshot: Snapshot
-    raw_pods: Mapping[str, Any]
+    snapshot: Moment
+    raw: Mapping[str, msgspec.Raw]
+    """By UID: pods and nodes as the API server sent them, where an extender needs them."""
 
 
 @dataclass
@@ -197,7 +200,7 @@ class Recorder:
     unasked: frozenset[QuestionKey] = frozenset()
     lines: list[Nominated] = field(default_factory=list)
     warnings: dict[str, list[str]] = field(default_factory=dict)
-    _nodes: dict[str, Any] = field(default_factory=dict)
+    _nodes: dict[str, Snapshot | None] = field(default_factory=dict)
 
     @property
     def cycle(self) -> Cycle:
@@ -336,17 +339,20 @@ class Recorder:
         return not self.cycle.dry or len(self.lines) < DRY_FORECASTS
 
     def _pod_record(self, pod: objects.Pod) -> dict[str, Any]:
-        raw = self.seen.raw_pods.get(pod.metadata.uid)
-        found = objects.to_builtins(pod) if raw is None else snapshots.decode(bytes(raw))
-        return redact.pod_record(found)
+        return redact.pod_record(self._whole(pod))
 
-    def _node_snapshot(self, name: str) -> Any:
+    def _node_snapshot(self, name: str) -> Snapshot | None:
         if name not in self._nodes:
             node = self.seen.snapshot.node(name)
             self._nodes[name] = (
-                snapshots.keep("Node", redact.node_record(objects.to_builtins(node))) if node else None
+                snapshots.keep("Node", redact.node_record(self._whole(node))) if node else None
             )
         return self._nodes[name]
+
+    def _whole(self, found: objects.Pod | objects.Node) -> dict[str, Any]:
+        raw = self.seen.raw.get(found.metadata.uid)
+        made: dict[str, Any] = objects.to_builtins(found) if raw is None else snapshots.decode(bytes(raw))
+        return made
 
     def _note_warnings(self, ask: Ask) -> None:
         for warning in ask.forecast.get("warnings", ()):
@@ -359,7 +365,7 @@ def _state(row: Decision) -> str:
     return "blocked" if row.eviction == Eviction.BLOCKED else row.verdict
 
 
-def owner_of(snapshot: Snapshot, pod: objects.Pod) -> tuple[str, str, str, str]:
+def owner_of(snapshot: Moment, pod: objects.Pod) -> tuple[str, str, str, str]:
     """UID, kind and name of a pod's controller, and the workload that an SRE knows: ``Deployment/web``."""
     owner = snapshot.owner_of(pod)
     if owner is None:

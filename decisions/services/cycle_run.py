@@ -11,15 +11,14 @@ from typing import Any, Protocol
 
 from django.conf import settings
 
-from decisions.models import Cluster, CycleState, Freeze
-from decisions.services import connections, cycle_record, documents, freezes, policies
+from decisions.models import Cluster, CycleState, Freeze, documents
+from decisions.services import connections, cycle_record, freezes, policies
 from decisions.services.cycle_asking import (
     Asking,
     Bodies,
     Clients,
     ConfigError,
     ExtenderClientFactory,
-    ReadsNodes,
     needs_whole_pods,
     would_wait,
 )
@@ -38,7 +37,7 @@ from deschedui.kube.lists import SnapshotLists
 MAX_WARNINGS = 200
 
 
-class ReadsCluster(ReadsNodes, policies.ReadsConfigMaps, Protocol):
+class ReadsCluster(policies.ReadsConfigMaps, Protocol):
     """What a cycle asks of a cluster; ``deschedui.kube.client.ClusterClient`` is one."""
 
     def snapshot_lists(
@@ -80,7 +79,8 @@ class CycleRun:
             self.row.write(policy=running.version, warnings=warnings)
             lists = self._list(running.policy)
             snapshot = Snapshot.build(**lists.as_arguments())
-            seen = Seen(_bound(running.policy, snapshot), running.version, snapshot, lists.raw_pods)
+            raw = {**lists.raw_pods, **lists.raw_nodes}
+            seen = Seen(_bound(running.policy, snapshot), running.version, snapshot, raw)
             self._decide(seen, clients, warnings)
 
     # ---- reading
@@ -147,7 +147,7 @@ class CycleRun:
         asking = Asking(
             policy=seen.policy,
             clients=clients,
-            bodies=Bodies(self.client, seen.snapshot, seen.raw_pods),
+            bodies=Bodies(seen.snapshot, seen.raw),
             row=row,
             frozen=frozen is not None,
             unattended=self.cluster.settings.unattended,

@@ -1,7 +1,7 @@
 """A small cluster in memory, an extender in memory and a clock, for tests of cycles."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,6 @@ from decisions.services.actors import SYSTEM, Actor
 from deschedui.descheduler import objects
 from deschedui.extender.client import ExtenderClient
 from deschedui.extender.config import ExtenderArgs
-from deschedui.kube.client import NodeView
 from deschedui.kube.errors import NotFound, Stopped
 from deschedui.kube.lists import SnapshotLists
 from tests.builders import NOW
@@ -83,7 +82,6 @@ class World:
     others: Json = field(default_factory=dict)
     error: Exception | None = None
     listed: int = 0
-    nodes_read: list[str] = field(default_factory=list)
 
     def snapshot_lists(
         self, should_stop: Callable[[], bool] = lambda: False, *, keep_raw: bool = False
@@ -93,28 +91,23 @@ class World:
             raise self.error
         if should_stop():
             raise Stopped("the list was stopped")
-        raw = {pod["metadata"]["uid"]: msgspec.Raw(json.dumps(pod).encode()) for pod in self.pods}
         empty: Json = {"namespaces": [], "priority_classes": [], "pdbs": [], "pvcs": []}
         return SnapshotLists(
             pods=[objects.from_builtins(pod, objects.Pod) for pod in self.pods],
             nodes=[objects.from_builtins(node, objects.Node) for node in self.nodes],
-            raw_pods=raw if keep_raw else {},
+            raw_pods=_raw(self.pods) if keep_raw else {},
+            raw_nodes=_raw(self.nodes) if keep_raw else {},
             **{**empty, "replica_sets": [], "stateful_sets": [], **self.others},
         )
 
-    def read_node(self, name: str) -> NodeView | None:
-        self.nodes_read.append(name)
-        found = next((node for node in self.nodes if node["metadata"]["name"] == name), None)
-        return (
-            NodeView(objects.from_builtins(found, objects.Node), json.dumps(found).encode())
-            if found
-            else None
-        )
-
-    def read_config_map(self, namespace: str, name: str) -> Mapping[str, str]:
+    def read_config_map(self, namespace: str, name: str) -> dict[str, str]:
         if (namespace, name) not in self.config_maps:
             raise NotFound(f'configmaps "{name}" not found', status=404)
         return self.config_maps[namespace, name]
+
+
+def _raw(found: list[Json]) -> dict[str, msgspec.Raw]:
+    return {each["metadata"]["uid"]: msgspec.Raw(json.dumps(each).encode()) for each in found}
 
 
 @dataclass
