@@ -20,7 +20,15 @@ from deschedui.kube import config, lists, owners, redact
 from deschedui.kube.answers import RawAnswer, error_for
 from deschedui.kube.budget import Budget, Lane
 from deschedui.kube.config import ClusterConnection
-from deschedui.kube.errors import InvalidAnswer, InvalidName, KubeError, NotFound, Unreachable
+from deschedui.kube.errors import (
+    InvalidAnswer,
+    InvalidName,
+    KubeError,
+    NotFound,
+    Throttled,
+    Unauthorized,
+    Unreachable,
+)
 from deschedui.kube.events import EventRequest
 from deschedui.kube.eviction import (
     DEFAULT_THROTTLE_SECONDS,
@@ -429,9 +437,12 @@ class ClusterClient:
             raise type(error)(f"{what}: {error}") from None
         if 200 <= answer.status < 300:
             return answer.body
-        if answer.status == 401:
+        failure = error_for(answer, what)
+        if isinstance(failure, Unauthorized):
             self._wire.reload()
-        raise error_for(answer, what)
+        if isinstance(failure, Throttled) and self._lane is Lane.WORK:
+            self._budget.slow_down(failure.retry_after or DEFAULT_THROTTLE_SECONDS)
+        raise failure
 
 
 _LISTED: Final = {

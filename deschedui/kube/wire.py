@@ -105,16 +105,24 @@ class Wire:
 
     def reload(self) -> None:
         """Load the connection anew before the next call, at most every 10 s: its credentials were refused."""
-        with self._lock:
-            if self._clock() - self._loaded_at >= RELOAD_SECONDS:
-                self._access = None
+        if self._clock() - self._loaded_at >= RELOAD_SECONDS:
+            self._forget()
 
     def close(self) -> None:
-        """Close idle connections."""
-        with self._lock:
-            access, self._access = self._access, None
+        """Close idle connections; the next call loads the connection anew."""
+        access = self._forget()
         if access is not None:
             access.pool.clear()
+
+    def _forget(self) -> Access | None:
+        # Somebody who hangs in loading holds the lock; then there is nothing to forget yet.
+        if not self._lock.acquire(timeout=0.1):
+            return None
+        try:
+            access, self._access = self._access, None
+            return access
+        finally:
+            self._lock.release()
 
     def _exchange(self, call: Call, line: _Line, deadline: float) -> RawAnswer:
         access, authorization = self._ready(deadline)

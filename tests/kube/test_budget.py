@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from deschedui.kube.budget import Budget, Lane, TokenBucket
-from deschedui.kube.errors import BudgetExhausted
+from deschedui.kube.errors import BudgetExhausted, Throttled
 from deschedui.kube.eviction import EvictionRequest
 from tests.kube.conftest import Connect
 from tests.kube.server import Answer, Request, serving
@@ -148,6 +148,16 @@ def test_a_throttled_eviction_slows_the_cluster_down(connect: Connect, time: Tim
         client = connect(server.url, budget=shared)
         client.evict(EvictionRequest("shop", "cart-0", "old"))
         client.evict(EvictionRequest("shop", "cart-1", "other"))
+    assert time.slept == [pytest.approx(7)]
+
+
+def test_a_throttled_read_of_a_cycle_slows_the_cluster_down(connect: Connect, time: Time) -> None:
+    throttling = Answer(429, b"Too many requests", {"Retry-After": "7"})
+    with serving(throttling, Answer(body={"gitVersion": "v1.37.2"})) as server:
+        client = connect(server.url, budget=budget(time))
+        with pytest.raises(Throttled):
+            client.read_pod("shop", "cart-0")
+        client.check()
     assert time.slept == [pytest.approx(7)]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,8 @@ import trustme
 
 from deschedui.kube.budget import Budget
 from deschedui.kube.client import ClusterClient, Timeouts
-from deschedui.kube.config import ClusterConnection, load
-from deschedui.kube.errors import ConfigError, Unauthorized, Unreachable
+from deschedui.kube.config import Access, ClusterConnection, load
+from deschedui.kube.errors import ConfigError, TimedOut, Unauthorized, Unreachable
 from deschedui.kube.wire import Wire
 from tests.kube.conftest import TOKEN, Connect, write_kubeconfig
 from tests.kube.server import Answer, serving, status
@@ -225,3 +227,20 @@ def test_a_proxy_of_the_kubeconfig_is_used(tmp_path: Path) -> None:
         path.write_text(json.dumps(config), encoding="utf-8")
         ClusterClient.connect(ClusterConnection("shop", kubeconfig=str(path)), budget=Budget()).check()
     assert proxy.requests[0].target == "http://api.example.com/version"
+
+
+def test_loading_that_hangs_holds_nobody_up_but_its_calls() -> None:
+    never = threading.Event()
+
+    def hang() -> Access:
+        never.wait(20)
+        raise ConfigError("too late")
+
+    client = ClusterClient(Wire(hang), budget=Budget(), timeouts=Timeouts(read=0.1))
+    for _ in range(2):
+        with pytest.raises(TimedOut):
+            client.check()
+    started = time.monotonic()
+    client.close()
+    assert time.monotonic() - started < 5
+    never.set()
