@@ -344,13 +344,13 @@ def undo(*, decision_id: int, by: Actor, now: datetime) -> Decision:
         still = Decision.objects.filter(
             pk=decision_id, verdict=Verdict.ALLOWED, rule=Rule.HUMAN, decided_at__gt=since
         )
-        evictions.recall(decision_id, now=now)
+        told = evictions.recall(decision_id, now=now)
         won = still.filter(eviction=Eviction.NONE).update(**_back_to_pending(shown.cluster, now))
         if not won:
             raise Conflict(
                 shown, "Too late to undo; it can be taken back, with a reason, as long as it was not tried."
             )
-        timeline.append(decision_id, Event.UNDONE, by=by, at=now)
+        timeline.append(decision_id, Event.UNDONE, by=by, at=now, detail=_may_have_acted(told))
     return Decision.objects.get(pk=decision_id)
 
 
@@ -376,8 +376,9 @@ def take_back(
         )
         if not won:
             raise _too_late(decision_id)
-        detail = {"caller_may_have_acted": True} if told == Eviction.DELEGATED else {}
-        timeline.append(decision_id, Event.TAKEN_BACK, by=by, reason=reason, at=now, detail=detail)
+        timeline.append(
+            decision_id, Event.TAKEN_BACK, by=by, reason=reason, at=now, detail=_may_have_acted(told)
+        )
         evictions.queue_who_waits_for(decision_id, now=now)
     return Decision.objects.get(pk=decision_id)
 
@@ -408,6 +409,8 @@ def override(*, decision_id: int, by: Actor, reason: str, pod_exists: bool, now:
             raise Conflict(
                 shown, f"Pod {shown.pod} with this UID no longer exists: there is nothing to evict."
             )
+        if not shown.cluster.armed:
+            raise Conflict(shown, f"Cluster {shown.cluster} only observes: nothing is evicted until it is armed.")
         displace(shown, by=by, now=now)
         interval = shown.caller.interval_seconds if shown.caller else 0
         won = Decision.objects.filter(pk=decision_id, verdict=Verdict.DENIED).update(
@@ -685,6 +688,11 @@ def changes_since(decision_id: int, version: int) -> dict[str, tuple[str, str]]:
         for name, (before, after) in event.detail.get("changes", {}).items():
             changes[name] = (changes[name][0] if name in changes else before, after)
     return changes
+
+
+def _may_have_acted(told: str) -> dict[str, Any]:
+    """A yes that a caller has heard cannot be called back from it; the timeline says so."""
+    return {"caller_may_have_acted": True} if told == Eviction.DELEGATED else {}
 
 
 def _too_late(decision_id: int) -> Conflict:
