@@ -126,7 +126,7 @@ def web(port: int, *, host: str = "127.0.0.1") -> Program:
                 "--port",
                 str(port),
             ),
-            *("--no-access-log", "--timeout-graceful-shutdown", "5"),
+            *("--no-access-log", "--lifespan", "off", "--timeout-graceful-shutdown", "5"),
         ],
     )
 

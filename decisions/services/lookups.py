@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from decisions.models import Cluster, Decision, Eviction
-from decisions.services import connections, moment
+from decisions.models import Cluster, Decision
+from decisions.services import carryout, connections, moment
 from deschedui.descheduler import objects
 from deschedui.kube import redact
 from deschedui.kube.budget import Lane
@@ -21,6 +21,7 @@ from deschedui.kube.eviction import matching_pdbs
 from deschedui.kube.owners import OwnerView
 
 SECONDS = 1.5
+MEMORY_SECONDS = 5.0
 REMEMBERED = 4096
 
 
@@ -41,6 +42,7 @@ class Looked:
     phase: str = ""
     terminating: bool = False
     node: str = ""
+    owner_api: str = ""
     owner_kind: str = ""
     owner_name: str = ""
     owner_uid: str = ""
@@ -54,6 +56,7 @@ class _Memory:
 
     def __init__(self) -> None:
         self._looks: OrderedDict[tuple[int, str, str], tuple[float, Looked]] = OrderedDict()
+        self._problems: dict[int, tuple[float, str]] = {}
         self._lock = threading.Lock()
 
     def get(self, key: tuple[int, str, str], max_age: float) -> Looked | None:
@@ -67,6 +70,14 @@ class _Memory:
             self._looks.move_to_end(key)
             while len(self._looks) > REMEMBERED:
                 self._looks.popitem(last=False)
+
+    def fail(self, cluster_id: int, problem: str) -> None:
+        """An API server that just did not answer is not waited for again by the next caller."""
+        self._problems[cluster_id] = (time.monotonic(), problem)
+
+    def problem(self, cluster_id: int) -> str:
+        at, problem = self._problems.get(cluster_id, (0.0, ""))
+        return problem if problem and time.monotonic() - at <= MEMORY_SECONDS else ""
 
 
 _memory = _Memory()
@@ -102,9 +113,12 @@ class LivePod:
         remembered = _memory.get(key, max_age) if max_age else None
         if remembered is not None:
             return remembered
+        if problem := _memory.problem(self.cluster.pk):
+            return Looked(Sight.UNKNOWN, problem=problem)
         try:
             view = _client(self.cluster).read_pod(self.namespace, self.name)
         except KubeError as error:
+            _memory.fail(self.cluster.pk, str(error)[:300])
             return Looked(Sight.UNKNOWN, problem=str(error)[:300])
         looked = Looked(Sight.GONE) if view is None else _seen(view)
         _memory.put(key, looked)
@@ -112,7 +126,11 @@ class LivePod:
 
     def around(self, looked: Looked) -> tuple[str, dict[str, Any]]:
         client = _client(self.cluster)
-        owner = _try(lambda: client.read_owner(self.namespace, looked.owner_kind, looked.owner_name))
+        owner = _try(
+            lambda: client.read_owner(
+                self.namespace, looked.owner_kind, looked.owner_name, api_version=looked.owner_api
+            )
+        )
         pdbs: list[objects.PodDisruptionBudget] = _try(lambda: client.list_pdbs(self.namespace)) or []
         labels = looked.record.get("metadata", {}).get("labels", {})
         covering = matching_pdbs(pdbs, namespace=self.namespace, labels=labels)
@@ -127,10 +145,13 @@ class LivePod:
         if not decision.owner_kind:
             return moment.Now()
         try:
-            owner = _client(self.cluster).read_owner(self.namespace, decision.owner_kind, decision.owner_name)
+            api_version = self.look(max_age=MEMORY_SECONDS).owner_api
+            owner = _client(self.cluster).read_owner(
+                self.namespace, decision.owner_kind, decision.owner_name, api_version=api_version
+            )
         except KubeError as error:
             return moment.Now(why_unknown=str(error)[:200])
-        moved = _moved_siblings(decision)
+        moved = carryout.moved_siblings(decision)
         return moment.Now(ready=owner.ready, desired=owner.desired, why_unknown=owner.reason, moved=moved)
 
 
@@ -146,6 +167,7 @@ def _facts(pod: objects.Pod) -> Looked:
         phase=pod.status.phase,
         terminating=pod.metadata.deletion_timestamp is not None,
         node=pod.spec.node_name,
+        owner_api=owner.api_version if owner else "",
         owner_kind=owner.kind[:63] if owner else "",
         owner_name=owner.name[:253] if owner else "",
         owner_uid=owner.uid[:128] if owner else "",
@@ -182,20 +204,6 @@ def _pdb(pdb: objects.PodDisruptionBudget) -> dict[str, Any]:
 
 def _workload(owner: OwnerView | None, looked: Looked) -> str:
     return f"Deployment/{owner.deployment}" if owner is not None and owner.deployment else looked.workload
-
-
-def _moved_siblings(decision: Decision) -> int:
-    """Siblings whose own decision took them away since this one was approved: moved, not lost."""
-    return (
-        Decision.objects.filter(
-            cluster_id=decision.cluster_id,
-            owner_uid=decision.owner_uid,
-            eviction__in=(Eviction.DELEGATED, Eviction.ACCEPTED, Eviction.EVICTED),
-            updated_at__gte=decision.decided_at,
-        )
-        .exclude(pk=decision.pk)
-        .count()
-    )
 
 
 def pod_exists(decision: Decision) -> bool:

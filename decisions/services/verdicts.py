@@ -410,7 +410,9 @@ def override(*, decision_id: int, by: Actor, reason: str, pod_exists: bool, now:
                 shown, f"Pod {shown.pod} with this UID no longer exists: there is nothing to evict."
             )
         if not shown.cluster.armed:
-            raise Conflict(shown, f"Cluster {shown.cluster} only observes: nothing is evicted until it is armed.")
+            raise Conflict(
+                shown, f"Cluster {shown.cluster} only observes: nothing is evicted until it is armed."
+            )
         displace(shown, by=by, now=now)
         interval = shown.caller.interval_seconds if shown.caller else 0
         won = Decision.objects.filter(pk=decision_id, verdict=Verdict.DENIED).update(
