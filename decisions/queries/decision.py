@@ -5,7 +5,7 @@ import shlex
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from statistics import median
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from decisions.queries import sentences
 from decisions.queries.access import Access
 from decisions.queries.inbox import Row, as_rows, related
 from decisions.queries.sentences import Advice
+from deschedui.descheduler.policy import load, policy_lines as lines_in_policy
 
 MOST_OTHERS: Final = 10
 MOST_EVENTS: Final = 300
@@ -118,7 +119,7 @@ def story(decision: Decision, access: Access, now: datetime) -> Story:
         others_for_pod=tuple(rows[1:]),
         of_workload=tuple(_of_workload(decision, access)),
         replacement_took=replacement_took(decision, access),
-        policy_lines=policy_lines(decision.policy, decision.plugin),
+        policy_lines=policy_lines(decision.policy, decision.profile, decision.plugin),
         pod_yaml=as_yaml(pod),
         node_yaml=as_yaml(node),
         kubectl=kubectl_lines(decision),
@@ -207,47 +208,20 @@ def _context(cluster: Cluster) -> list[str]:
     return ["--context", cluster.context] if cluster.context else []
 
 
-def policy_lines(policy: PolicyVersion | None, plugin: str) -> tuple[tuple[int, str], ...]:
-    """The lines of the policy that configure this plugin, or enable it, with their numbers."""
+def policy_lines(policy: PolicyVersion | None, profile: str, plugin: str) -> tuple[tuple[int, str], ...]:
+    """The policy's own lines that configure this plugin and enable it in this profile, with their numbers."""
     if policy is None or not plugin:
         return ()
+    loaded = load(policy.text).policy
     lines = policy.text.splitlines()
-    span = _config_span(policy.text, plugin)
-    if span is None:
-        return tuple((number, line) for number, line in enumerate(lines, 1) if _names(line, plugin))[:10]
-    first, last = span
-    picked = [(number, lines[number - 1]) for number in range(first, min(last, len(lines)) + 1)]
-    while picked and not picked[-1][1].strip():
-        picked.pop()
-    return tuple(picked[:60])
-
-
-def _names(line: str, plugin: str) -> bool:
-    return plugin in {part.strip("-\"' ,[]") for part in line.replace(",", " ").split()}
-
-
-def _config_span(text: str, plugin: str) -> tuple[int, int] | None:
-    """First and last line of the pluginConfig entry of this name."""
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError:
-        return None
-    for profile in _items(_value(root, "profiles")):
-        for entry in _items(_value(profile, "pluginConfig")):
-            name = _value(entry, "name")
-            if isinstance(name, yaml.ScalarNode) and name.value == plugin:
-                return entry.start_mark.line + 1, max(entry.end_mark.line, entry.start_mark.line + 1)
-    return None
-
-
-def _value(node: yaml.Node | None, key: str) -> yaml.Node | None:
-    if not isinstance(node, yaml.MappingNode):
-        return None
-    return next((value for name, value in node.value if getattr(name, "value", None) == key), None)
-
-
-def _items(node: yaml.Node | None) -> list[yaml.Node]:
-    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+    indexes = [each.index for each in loaded.profiles if each.name == profile] if loaded else []
+    wanted = {
+        number
+        for index in indexes
+        for span in lines_in_policy(policy.text, index, plugin)
+        for number in range(span.start, span.end + 1)
+    }
+    return tuple((number, lines[number - 1]) for number in sorted(wanted)[:60] if number <= len(lines))
 
 
 def recent_reasons(user_id: int, team: Iterable[str], *, most: int = 9, mine: int = 5) -> list[str]:
@@ -260,8 +234,3 @@ def recent_reasons(user_id: int, team: Iterable[str], *, most: int = 9, mine: in
     )
     found = list(dict.fromkeys(rows))[:mine]
     return list(dict.fromkeys([*found, *team]))[:most]
-
-
-def since_hour(when: datetime | None, now: datetime) -> bool:
-    """Whether it lies within the last hour."""
-    return when is not None and now - when < timedelta(hours=1)

@@ -25,6 +25,7 @@ from decisions.models import (
 )
 from decisions.queries import sentences
 from decisions.queries.access import Access
+from decisions.queries.cycles import limit_sentence
 from decisions.queries.people import Place, who_may_in
 from decisions.queries.sentences import Advice, Chip, Look
 
@@ -199,12 +200,7 @@ class Group:
     @property
     def pdbs(self) -> list[Chip]:
         """What its PDBs allow now."""
-        if self.by != "workload" or not self._forecast.get("pdb_applies", True):
-            return []
-        return [
-            Chip(f"PDB {pdb['name']} allows {pdb['disruptions_allowed']}", bad=not pdb["disruptions_allowed"])
-            for pdb in self._forecast.get("pdbs", ())
-        ]
+        return sentences.pdb_chips(self._forecast) if self.by == "workload" else []
 
     @property
     def _forecast(self) -> dict[str, Any]:
@@ -420,29 +416,4 @@ def held_back(access: Access, cluster: Cluster | None) -> tuple[str, ...]:
 
 def _held_back(access: Access, cluster: Cluster) -> list[str]:
     cycle = last_cycle(access, cluster)
-    if cycle is None:
-        return []
-    lines = [limit_words(limit, cluster.name) for limit in cycle.limits]
-    waiting_room = int(cycle.counts.get("held_back") or 0) - sum(
-        int(limit.get("held_back") or 0) for limit in cycle.limits
-    )
-    if waiting_room > 0:
-        pods = sentences.plural(waiting_room, "more pod")
-        lines.append(f"{pods} of {cluster.name} not recorded: as many decisions wait as its settings allow.")
-    return lines
-
-
-def limit_words(limit: dict[str, Any], cluster: str = "") -> str:
-    """A limit that a cycle hit, as a sentence (``LimitHit`` of the plan)."""
-    kinds = {"total": "maxNoOfPodsToEvictTotal", "node": "maxNoOfPodsToEvictPerNode"}
-    name = kinds.get(str(limit.get("kind")), "maxNoOfPodsToEvictPerNamespace")
-    of = f" of {limit['name']}" if limit.get("name") else ""
-    where = f" in {cluster}" if cluster else ""
-    filled = [str(decision) for decision in limit.get("filled_by") or ()]
-    by = (
-        f"; filled by {sentences.listed([f'decision {pk}' for pk in filled], most=3)} that wait"
-        if filled
-        else ""
-    )
-    held = sentences.plural(int(limit.get("held_back") or 0), "pod")
-    return f"{held} held back by {name} {limit.get('limit')}{of}{where}{by}."
+    return [f"{cluster.name}: {limit_sentence(limit)}" for limit in cycle.limits] if cycle else []

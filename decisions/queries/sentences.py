@@ -376,7 +376,7 @@ class Chip:
 def chips(decision: Decision) -> tuple[Chip, ...]:
     """The forecast of a row, what speaks against it first."""
     forecast = decision.forecast or {}
-    found = [*_room(forecast), *_pdbs(forecast), *_replicas(decision, forecast), *_other(forecast)]
+    found = [*_room(forecast), *pdb_chips(forecast), *_replicas(decision, forecast), *_other(forecast)]
     return tuple(sorted(found, key=lambda chip: not chip.bad))
 
 
@@ -386,41 +386,70 @@ def _room(forecast: Mapping[str, Any]) -> list[Chip]:
         return []
     if not fits:
         return [Chip("no room", bad=True, title="No other node would take it now.")]
-    return [Chip(f"fits on {plural(len(fits), 'node')}", title=listed([str(node) for node in fits]))]
+    nodes = listed([str(node) for node in fits])
+    if forecast.get("fit") == "crowded":
+        return [Chip("fits only if others stay", bad=True, title=nodes)]
+    return [Chip(f"fits on {plural(int(forecast.get('fits_count') or len(fits)), 'node')}", title=nodes)]
 
 
-def _pdbs(forecast: Mapping[str, Any]) -> list[Chip]:
-    if not forecast.get("pdb_applies", True):
-        return []
+def _blocks(pdb: Mapping[str, Any]) -> bool:
+    return bool(pdb.get("blocks", not pdb.get("disruptions_allowed")))
+
+
+def _applying(forecast: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The PDBs that count for this pod; they do not apply to pods that are Pending, Succeeded or Failed."""
+    return forecast.get("pdbs") or () if forecast.get("pdb_applies", True) else ()
+
+
+def pdb_chips(forecast: Mapping[str, Any]) -> list[Chip]:
+    """What each PDB allows now."""
     return [
         Chip(
             f"PDB {pdb.get('name')} allows {pdb.get('disruptions_allowed')}",
-            bad=not pdb.get("disruptions_allowed"),
+            bad=_blocks(pdb),
             title=f"{pdb.get('current_healthy')} healthy, {pdb.get('desired_healthy')} needed",
         )
-        for pdb in forecast.get("pdbs", ())
+        for pdb in _applying(forecast)
     ]
+
+
+def _leaves(forecast: Mapping[str, Any]) -> str:
+    """"leaves 1 of 3 Ready", where that is less than what is usual while a pod is replaced."""
+    ready, desired = forecast.get("ready"), forecast.get("desired")
+    if ready is None or not desired or forecast.get("only_replica"):
+        return ""
+    after = int(forecast.get("ready_after", max(ready - 1, 0)))
+    return f"leaves {after} of {desired} Ready" if ready < desired or after <= 0 else ""
 
 
 def _replicas(decision: Decision, forecast: Mapping[str, Any]) -> list[Chip]:
     found = []
-    ready, desired = forecast.get("ready"), forecast.get("desired")
     if forecast.get("only_replica"):
         found.append(Chip("only replica", bad=True))
-    elif ready is not None and desired and ready < desired:
-        found.append(Chip(f"{ready} of {desired} Ready", bad=True))
+    elif leaves := _leaves(forecast):
+        found.append(Chip(leaves, bad=True))
     if forecast.get("same_name") or decision.owner_kind == "StatefulSet":
-        found.append(Chip("StatefulSet", title="It will come back under the same name."))
+        found.append(Chip("StatefulSet, same name", title="It will come back under the same name."))
     if decision.owner_kind == "" and decision.verified:
         found.append(Chip("no owner", bad=True, title="Nothing will bring it back."))
     return found
 
 
+def tied_to(forecast: Mapping[str, Any]) -> tuple[str, ...]:
+    """Volumes that tie the pod to a node."""
+    volumes = forecast.get("bound_volumes") or ()
+    return tuple(str(each.get("claim") or each.get("volume")) for each in volumes if each.get("node"))
+
+
+def cautions(forecast: Mapping[str, Any]) -> tuple[str, ...]:
+    """Warnings of the forecast that nothing else says already."""
+    found = (str(text) for text in forecast.get("warnings") or ())
+    return tuple(text for text in found if not (forecast.get("only_replica") and text.startswith("single replica")))
+
+
 def _other(forecast: Mapping[str, Any]) -> list[Chip]:
-    tied = [Chip("volume tied to a node", bad=True)] if forecast.get("bound_volumes") else []
-    return tied + [
-        Chip(_cut(str(text), 60), bad=True, title=str(text)) for text in forecast.get("warnings", ())
-    ]
+    tied = [Chip("volume tied to a node", bad=True)] if tied_to(forecast) else []
+    return tied + [Chip(_cut(text, 48), bad=True, title=text) for text in cautions(forecast)]
 
 
 def _cut(text: str, most: int) -> str:
@@ -430,25 +459,29 @@ def _cut(text: str, most: int) -> str:
 def objections(decision: Decision) -> tuple[str, ...]:
     """What speaks against an approval, in words; an approval asks once more where there are any."""
     forecast = decision.forecast or {}
-    found = []
-    if forecast.get("fits_on") is not None and not forecast["fits_on"]:
-        found.append("no other node has room for its replacement")
-    if forecast.get("pdb_applies", True):
-        found += [
-            f"PDB {pdb.get('name')} allows no disruption now, so the eviction would be blocked"
-            for pdb in forecast.get("pdbs", ())
-            if not pdb.get("disruptions_allowed")
-        ]
-    ready, desired = forecast.get("ready"), forecast.get("desired")
+    found = _no_room(forecast)
+    found += [
+        f"PDB {pdb.get('name')} allows no disruption now, so the eviction would be blocked"
+        for pdb in _applying(forecast)
+        if _blocks(pdb)
+    ]
     if forecast.get("only_replica"):
         found.append("it is the only replica: nothing serves until its replacement is Ready")
-    elif ready is not None and desired and ready < desired:
-        found.append(f"it leaves {max(ready - 1, 0)} of {desired} Ready")
+    elif leaves := _leaves(forecast):
+        found.append(f"it {leaves}")
     if decision.owner_kind == "" and decision.verified:
         found.append("nothing owns this pod, so nothing will bring it back")
-    if forecast.get("bound_volumes"):
-        found.append("a volume ties it to its node")
-    return tuple(found + [str(text) for text in forecast.get("warnings", ())])
+    if tied := tied_to(forecast):
+        found.append(f"{listed(tied)} {'ties' if len(tied) == 1 else 'tie'} it to its node")
+    return (*found, *cautions(forecast))
+
+
+def _no_room(forecast: Mapping[str, Any]) -> list[str]:
+    if forecast.get("fits_on") is not None and not forecast["fits_on"]:
+        return ["no other node has room for its replacement"]
+    if forecast.get("fit") == "crowded":
+        return ["its replacement fits only if others that are asked for stay"]
+    return []
 
 
 # --- time --------------------------------------------------------------------------------------------------

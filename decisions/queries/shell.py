@@ -90,7 +90,7 @@ def _freeze_bar(freeze: Freeze) -> Bar:
 
 
 def _worker(now: datetime) -> list[Bar]:
-    last = Heartbeat.objects.order_by("-seen_at").first()
+    last = Heartbeat.objects.exclude(name__startswith="probe ").order_by("-seen_at").first()
     if last is not None and last.seen_at > now - WORKER_IS_AWAY_AFTER:
         return []
     todo = "Start or restart the worker (and beat); what was decided meanwhile is kept and goes on then."

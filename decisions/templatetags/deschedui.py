@@ -1,9 +1,10 @@
 """Template tags and filters of deschedui's pages: durations, names, states, bars, masks."""
 
 import re
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
 from django.forms.utils import flatatt
@@ -17,10 +18,13 @@ from heroicons.templatetags.heroicons import heroicon_micro
 from decisions.models import Decision
 from decisions.queries import sentences
 from decisions.queries.sentences import Look
+from decisions.queries.statistics import Bar, Strip
 
 register = template.Library()
 
 DOOR_PATH = re.compile(r"(/doors/)[^/\s\"'?]+/")
+# Not of the address that a person sees: what a poll says that its page shows, and the place within a list.
+OF_A_POLL = ("before", "rows", "groups", "open", "after", "new", "bars", "title", "cycle")
 ZONED = "%Y-%m-%d %H:%M:%S %Z"
 
 
@@ -149,6 +153,19 @@ def ms(milliseconds: float) -> str:
 
 
 @register.filter
+def seconds(value: object) -> str:
+    """Seconds of a step: 12 ms, 1.4 s, 3m."""
+    number = float(value) if isinstance(value, int | float) else 0.0
+    return sentences.ms(number * 1000) if number < 60 else sentences.duration(number)
+
+
+@register.filter
+def fits(forecast: Mapping[str, Any]) -> int:
+    """On how many nodes it would fit; the list of them may be cut."""
+    return int(forecast.get("fits_count") or len(forecast.get("fits_on") or ()))
+
+
+@register.filter
 def spaced(word: str) -> str:
     """``in_background`` as a person writes it."""
     return str(word).replace("_", " ")
@@ -158,7 +175,8 @@ def spaced(word: str) -> str:
 def address(context: Context, **changes: object) -> str:
     """This page's address with some of its parameters changed; an empty value takes one away."""
     query = context["request"].GET.copy()
-    query.pop("before", None)
+    for key in OF_A_POLL:
+        query.pop(key, None)
     for key, value in changes.items():
         query.pop(key, None)
         if value not in {"", None}:
@@ -170,6 +188,53 @@ def address(context: Context, **changes: object) -> str:
 def address_without(context: Context, key: str) -> str:
     """This page's address without one of its parameters."""
     return address(context, **{key: ""})
+
+
+@register.inclusion_tag("_bars_strip.html", takes_context=True)
+def bars(context: Context, strip: Strip) -> dict[str, Any]:
+    """Decisions a day or an hour by verdict, as bars; a click narrows the time to one of them."""
+    step = 16
+    drawn = [
+        {
+            "x": number * step,
+            "step": step,
+            "width": step - 3,
+            "words": bar.words(hourly=strip.hourly),
+            "href": address(context, since=_utc(bar.start), until=_utc(bar.end)),
+            "parts": list(_stacked(bar, strip.most)),
+        }
+        for number, bar in enumerate(strip.bars)
+    ]
+    form = "%a %H:%M" if strip.hourly else "%d %b"
+    ends = [f"{timezone.localtime(bar.start):{form}}" for bar in strip.bars]
+    return {
+        "strip": strip,
+        "drawn": drawn,
+        "width": len(drawn) * step,
+        "first": ends[0] if ends else "",
+        "last": ends[-1] if ends else "",
+    }
+
+
+def _utc(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _stacked(bar: Bar, most: int) -> Iterator[dict[str, object]]:
+    """From the ground up; what is there is seen, if only by a sliver."""
+    y = 60.0
+    for kind, count in bar.counts.items():
+        if count:
+            height = max(count / most * 56, 1.5)
+            y -= height
+            yield {"kind": kind, "y": f"{max(y, 0):.1f}", "height": f"{height:.1f}"}
+
+
+@register.simple_tag(takes_context=True)
+def only(context: Context, **wanted: object) -> str:
+    """An address with these parameters alone (and the cluster)."""
+    cluster = context["request"].GET.get("cluster", "")
+    return "?" + urlencode({**({"cluster": cluster} if cluster else {}), **wanted})
 
 
 @register.simple_tag

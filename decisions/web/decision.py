@@ -177,7 +177,7 @@ def go_on(request: HttpRequest, pk: int) -> HttpResponse:
     return _answer(
         request,
         each,
-        lambda: evictions.release(decision_id=pk, by=actor_of(request), now=timezone.now()),
+        lambda: evictions.go_on(decision_id=pk, by=actor_of(request), now=timezone.now()),
         done=f"{each.pod} goes on.",
     )
 

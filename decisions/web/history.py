@@ -1,16 +1,85 @@
-"""history."""
+"""The history: filters in the address, a strip of bars, and the same as CSV or JSON."""
 
-from django.http import HttpRequest, HttpResponse
+import csv
+import json
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 
-from decisions.web.pages import page
+from decisions.models import Decision, Verdict
+from decisions.queries import history as query
+from decisions.queries import statistics
+from decisions.queries.history import COLUMNS, HistoryFilter
+from decisions.web.pages import access_of, page
 
 
 @page()
 def history(request: HttpRequest) -> HttpResponse:
-    return render(request, "soon.html", {"page": "history"})
+    """A page of what was decided."""
+    chosen = HistoryFilter.of(request.GET.dict())
+    access, now = access_of(request), timezone.now()
+    before = request.GET.get("before", "")
+    found = query.page(access, chosen, before)
+    context: dict[str, Any] = {
+        "filter": chosen,
+        "days": by_day(found.rows),
+        "older": found.older,
+        "newest": not query.read_key(before),
+        "strip": statistics.strip(access, chosen, now),
+        "verdicts": Verdict.values,
+        "page": "history",
+    }
+    return render(request, "history.html", context)
+
+
+def by_day(rows: list[Decision]) -> list[tuple[str, list[Decision]]]:
+    """A separator for each day of the person's zone."""
+    return [
+        (day, list(found))
+        for day, found in groupby(rows, key=lambda row: f"{timezone.localtime(row.created_at):%A, %d %B %Y}")
+    ]
 
 
 @page()
-def export(request: HttpRequest, kind: str) -> HttpResponse:
-    return render(request, "soon.html", {"page": "history"})
+def export(request: HttpRequest, kind: str) -> HttpResponseBase:
+    """What the filter shows, as a file, streamed."""
+    access, chosen = access_of(request), HistoryFilter.of(request.GET.dict())
+    records = query.export(access, chosen)
+    if kind == "csv":
+        return _download(as_csv(records), "text/csv; charset=utf-8", "csv")
+    if kind == "json":
+        return _download(as_json(records), "application/json", "json")
+    raise Http404("There are decisions.csv and decisions.json.")
+
+
+def _download(lines: Iterator[str], content_type: str, ending: str) -> StreamingHttpResponse:
+    response = StreamingHttpResponse(lines, content_type=content_type)
+    response["Content-Disposition"] = f'attachment; filename="decisions.{ending}"'
+    return response
+
+
+class _Line:
+    """What ``csv.writer`` writes to: hands the line back instead of keeping it."""
+
+    def write(self, line: str) -> str:
+        return line
+
+
+def as_csv(records: Iterator[dict[str, object]]) -> Iterator[str]:
+    """Lines of a CSV file; no cell of it is a formula."""
+    writer = csv.writer(_Line())
+    yield str(writer.writerow(COLUMNS))
+    for record in records:
+        yield str(writer.writerow([query.safe_cell(record[name]) for name in COLUMNS]))
+
+
+def as_json(records: Iterator[dict[str, object]]) -> Iterator[str]:
+    """One JSON array, a decision a line."""
+    yield "["
+    for number, record in enumerate(records):
+        yield (",\n" if number else "\n") + json.dumps(record, default=str)
+    yield "\n]\n"

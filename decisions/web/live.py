@@ -13,10 +13,12 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from decisions.models import Decision, Permission
+from decisions.models import CycleState, Decision, Permission
 from decisions.queries import inbox as query
 from decisions.queries.inbox import MOST_ROWS, Group, Row
+from decisions.templatetags.deschedui import OF_A_POLL
 from decisions.web.context import shell_of
+from decisions.web.cycles import cycle_context, find as find_cycle, token as cycle_token
 from decisions.web.decision import page_context, row_context
 from decisions.web.inbox import filter_of, inbox_context
 from decisions.web.pages import access_of, page
@@ -27,7 +29,7 @@ MOST_SHOWN = 600
 @page()
 def live(request: HttpRequest, what: str) -> HttpResponse:
     """The poll of a page."""
-    parts = {"inbox": _inbox, "decision": _decision}.get(what, _nothing)(request)
+    parts = {"inbox": _inbox, "decision": _decision, "cycle": _cycle}.get(what, _nothing)(request)
     fragments = [*_shell(request), *parts]
     if not fragments:
         return HttpResponse(status=204)
@@ -117,7 +119,7 @@ def _new_ones(request: HttpRequest, new: list[int]) -> list[str]:
     if request.GET.get("new", "") == token:
         return []
     keep = request.GET.copy()
-    for name in ("rows", "groups", "open", "after", "new", "bars", "title"):
+    for name in OF_A_POLL:
         keep.pop(name, None)
     here = f"{reverse('inbox')}?{keep.urlencode()}"
     context = {"oob": True, "new": len(new), "new_token": token, "here": here}
@@ -140,3 +142,16 @@ def _decision(request: HttpRequest) -> list[str]:
         return []
     context = {**page_context(request, each), "oob": True}
     return [render_to_string(name, context, request) for name in ("_decision.html", "_timeline.html", "_poll.html")]
+
+
+def _cycle(request: HttpRequest) -> list[str]:
+    """A running cycle's page; once it has ended the page is drawn a last time and its poll goes back to the frame."""
+    pk, _, state = request.GET.get("cycle", "").partition("-")
+    if not (pk.isascii() and pk.isdigit() and len(pk) < 16):
+        return []
+    found = access_of(request).cycles().defer("document").filter(pk=int(pk)).first()
+    if found is None or cycle_token(found) == f"{pk}-{state}":
+        return []
+    context = {**cycle_context(request, find_cycle(request, found.pk)), "oob": True}
+    names = ["_cycle.html"] if found.state == CycleState.RUNNING else ["_cycle.html", "_poll_frame.html"]
+    return [render_to_string(name, context, request) for name in names]

@@ -1,11 +1,365 @@
-"""settings."""
+"""Settings: clusters, freezes, callers, roles, tokens, reasons, and what one person prefers.
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+Every change is a POST with a ``what``; each handler is one call of a service. Who may not change a section sees
+its state and who may.
+"""
 
-from decisions.web.pages import page
+import zoneinfo
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from django.contrib import messages
+from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+
+from decisions.models import (
+    ApiToken,
+    AuditEntry,
+    Caller,
+    CallerToken,
+    Cluster,
+    Freeze,
+    Permission,
+    Preference,
+    Role,
+    RoleBinding,
+    TeamReason,
+)
+from decisions.queries import sentences
+from decisions.queries.people import who_may
+from decisions.services import access as access_service
+from decisions.services import clusters as cluster_service
+from decisions.services import freezes
+from decisions.services.errors import Invalid, Refused
+from decisions.web.forms import a_day, a_number, read_settings, setting_fields, words
+from decisions.web.middleware import preference_of
+from decisions.web.pages import access_of, actor_of, page, person_of
+
+MOST_AUDITED: Final = 30
+SECRET: Final = "shown-once"  # noqa: S105 - the name of a session's key
 
 
-@page()
+@page("GET", "POST")
 def settings(request: HttpRequest) -> HttpResponse:
-    return render(request, "soon.html", {"page": "settings"})
+    """The page; or one change of it."""
+    if request.method == "POST":
+        return change(request)
+    return render(request, "settings.html", settings_context(request))
+
+
+def settings_context(
+    request: HttpRequest, typed: Mapping[str, str] | None = None, wrong: Invalid | None = None
+) -> dict[str, Any]:
+    """Everything that this person may see of the settings."""
+    access, person = access_of(request), person_of(request)
+    clusters = list(access.clusters())
+    configurable = {cluster.pk for cluster in access.clusters(Permission.CONFIGURE, whole=True)}
+    refused = typed.get("cluster") if typed else None
+    everything = _everything(request, Permission.CONFIGURE)
+    return {
+        "clusters": [
+            {
+                "cluster": cluster,
+                "may": cluster.pk in configurable,
+                "may_freeze": access.may(Permission.DECIDE, cluster.pk),
+                "admins": () if cluster.pk in configurable else who_may(Permission.CONFIGURE, cluster.pk),
+                "fields": setting_fields(cluster, typed if refused == cluster.name else None, wrong),
+                "changed": len(cluster.overrides),
+                "callers": cluster.callers.prefetch_related("tokens").select_related("owner"),
+            }
+            for cluster in clusters
+        ],
+        "freezes": Freeze.objects.filter(lifted_at=None).select_related("cluster"),
+        "may_freeze_all": _everything(request, Permission.DECIDE),
+        "may_configure_all": everything,
+        "configurable": configurable,
+        "bindings": RoleBinding.objects.select_related("user", "group").prefetch_related("clusters") if everything else (),
+        "roles": Role.choices,
+        "users": User.objects.filter(is_active=True).order_by("username")[:500] if everything else (),
+        "groups": Group.objects.order_by("name")[:500] if everything else (),
+        "tokens": ApiToken.objects.filter(owner=person, revoked_at=None),
+        "scopes": tuple(access_service.SCOPES),
+        "reasons": TeamReason.objects.all(),
+        "may_reasons": access.may_somewhere(Permission.CONFIGURE),
+        "zones": sorted(zoneinfo.available_timezones()),
+        "audit": AuditEntry.objects.select_related("cluster")[:MOST_AUDITED] if everything else (),
+        "secret": request.session.pop(SECRET, None),
+        "wrong": wrong,
+        "typed": typed or {},
+        "in_half_a_year": (timezone.now() + timedelta(days=180)).date().isoformat(),
+        "page": "settings",
+    }
+
+
+def _everything(request: HttpRequest, permission: str) -> bool:
+    """Whether this person has a permission in all clusters and namespaces."""
+    return any(
+        permission in grant.permissions and grant.clusters is None and not grant.namespaces
+        for grant in access_of(request).grants
+    )
+
+
+# --- changes -----------------------------------------------------------------------------------------------
+
+
+def change(request: HttpRequest) -> HttpResponse:
+    """One change; a refused one draws the page with what was typed and what is wrong with it."""
+    handler = CHANGES.get(request.POST.get("what", ""))
+    if handler is None:
+        raise Http404("There is no such setting.")
+    try:
+        place, done = handler(request)
+    except Invalid as refusal:
+        typed = request.POST.dict()
+        return render(request, "settings.html", settings_context(request, typed, refusal), status=422)
+    except Refused as refusal:
+        messages.warning(request, str(refusal))
+        return redirect("settings")
+    messages.success(request, done)
+    return redirect(f"{reverse('settings')}#{place}")
+
+
+Handler = Callable[[HttpRequest], tuple[str, str]]
+
+
+def _cluster(request: HttpRequest, permission: str = Permission.CONFIGURE) -> Cluster:
+    """The cluster of the form, if this person has the permission for all of it."""
+    access = access_of(request)
+    cluster = access.clusters().filter(name=request.POST.get("cluster", "")).first()
+    if cluster is None:
+        raise Http404("There is no such cluster, or none that you may see.")
+    if not access.may(permission, cluster.pk):
+        names = sentences.listed(who_may(permission, cluster.pk), last="or") or "Nobody"
+        raise PermissionDenied(f"You may not {permission} cluster {cluster.name}. {names} may.")
+    return cluster
+
+
+def _must(request: HttpRequest, *, allowed: bool, sentence: str) -> None:
+    if not allowed:
+        raise PermissionDenied(sentence)
+
+
+def _state_of(verb: str) -> Handler:
+    def handle(request: HttpRequest) -> tuple[str, str]:
+        cluster = _cluster(request)
+        _verbs[verb][0](cluster=cluster, by=actor_of(request), now=timezone.now())
+        return f"cluster-{cluster.name}", _verbs[verb][1].format(cluster.name)
+
+    return handle
+
+
+_verbs: Final[Mapping[str, tuple[Callable[..., Cluster], str]]] = {
+    "arm": (cluster_service.arm, "{} is armed: what is allowed is carried out."),
+    "disarm": (cluster_service.disarm, "{} only observes now; what was open and not yet tried is withdrawn."),
+    "pause": (cluster_service.pause, "{} is paused: no cycle starts by time."),
+    "resume": (cluster_service.resume, "{} goes on: cycles start by time."),
+}
+
+
+def _connection_fields(request: HttpRequest) -> dict[str, Any]:
+    post = request.POST
+    return {
+        "in_cluster": post.get("in_cluster") == "on",
+        **{name: post.get(name, "") for name in ("kubeconfig", "context", "policy_file", "policy_configmap")},
+        "interval_seconds": a_number(post, "interval_seconds", 300),
+    }
+
+
+def _connection(request: HttpRequest) -> tuple[str, str]:
+    cluster = _cluster(request)
+    cluster_service.change(cluster=cluster, by=actor_of(request), now=timezone.now(), **_connection_fields(request))
+    return f"cluster-{cluster.name}", f"{cluster.name} is changed."
+
+
+def _add_cluster(request: HttpRequest) -> tuple[str, str]:
+    allowed = _everything(request, Permission.CONFIGURE)
+    _must(request, allowed=allowed, sentence="Only an admin of all clusters may add one.")
+    name = request.POST.get("name", "").strip()
+    cluster_service.create(name=name, by=actor_of(request), now=timezone.now(), **_connection_fields(request))
+    return f"cluster-{name}", f"{name} is added. It only observes until you arm it."
+
+
+def _settings(request: HttpRequest) -> tuple[str, str]:
+    cluster = _cluster(request)
+    changes = read_settings(request.POST.dict())
+    cluster_service.change_settings(cluster=cluster, changes=changes, by=actor_of(request), now=timezone.now())
+    return f"cluster-{cluster.name}", f"The settings of {cluster.name} are changed."
+
+
+def _freeze(request: HttpRequest) -> tuple[str, str]:
+    if request.POST.get("cluster"):
+        cluster: Cluster | None = _cluster(request, Permission.DECIDE)
+    else:
+        cluster = None
+        allowed = _everything(request, Permission.DECIDE)
+        _must(request, allowed=allowed, sentence="Freezing all clusters takes a role in all of them.")
+    row = freezes.freeze(cluster=cluster, by=actor_of(request), reason=request.POST.get("reason", ""), now=timezone.now())
+    late = f"{sentences.plural(row.calls_in_flight, 'call')} already in flight, {sentences.plural(row.callers_told, 'caller')} had heard a yes."
+    return "freeze", f"Frozen. {late}"
+
+
+def _lift(request: HttpRequest) -> tuple[str, str]:
+    row = Freeze.objects.filter(pk=_pk(request), lifted_at=None).first()
+    if row is None:
+        return "freeze", "It had been lifted already."
+    access = access_of(request)
+    may = access.may(Permission.CONFIGURE, row.cluster_id) if row.cluster_id else _everything(request, Permission.CONFIGURE)
+    _must(request, allowed=may, sentence="Lifting a freeze takes an admin.")
+    freezes.lift(freeze_id=row.pk, by=actor_of(request), now=timezone.now())
+    return "freeze", "Lifted: evictions go on."
+
+
+def _add_caller(request: HttpRequest) -> tuple[str, str]:
+    cluster, post, now = _cluster(request), request.POST, timezone.now()
+    caller = access_service.register_caller(
+        name=post.get("name", ""),
+        cluster=cluster,
+        owner=person_of(request),
+        verb=post.get("verb", "") or "evict",
+        interval_seconds=a_number(post, "interval_seconds", 300),
+        timeout_seconds=float(a_number(post, "timeout_seconds", 5)),
+        kubernetes_username=post.get("kubernetes_username", ""),
+        path_token_allowed=post.get("path_token_allowed") == "on",
+        networks=words(post.get("networks", "")),
+        by=actor_of(request),
+        now=now,
+    )
+    _, secret = access_service.issue_caller_token(caller=caller, by=actor_of(request), now=now)
+    request.session[SECRET] = {"of": f"caller {caller.name}", "token": secret, "verb": caller.verb}
+    return "callers", f"{caller.name} is registered. Its token is shown once, above."
+
+
+def _caller(request: HttpRequest) -> Caller:
+    caller = Caller.objects.select_related("cluster").filter(pk=_pk(request)).first()
+    if caller is None or not access_of(request).may(Permission.CONFIGURE, caller.cluster_id):
+        raise Http404("There is no such caller, or none that you may configure.")
+    return caller
+
+
+def _rotate(request: HttpRequest) -> tuple[str, str]:
+    caller = _caller(request)
+    _, secret = access_service.rotate_caller_token(caller=caller, by=actor_of(request), now=timezone.now())
+    request.session[SECRET] = {"of": f"caller {caller.name}", "token": secret, "verb": caller.verb}
+    return "callers", f"{caller.name} has a new token, shown once, above. The one before it holds for another day."
+
+
+def _revoke_caller(request: HttpRequest) -> tuple[str, str]:
+    caller = _caller(request)
+    access_service.revoke_caller(caller_id=caller.pk, by=actor_of(request), now=timezone.now())
+    return "callers", f"{caller.name} is revoked: it hears no to everything from now on."
+
+
+def _revoke_caller_token(request: HttpRequest) -> tuple[str, str]:
+    token = CallerToken.objects.select_related("caller").filter(pk=_pk(request)).first()
+    if token is None or not access_of(request).may(Permission.CONFIGURE, token.caller.cluster_id):
+        raise Http404("There is no such token, or none that you may configure.")
+    access_service.revoke_caller_token(token_id=token.pk, by=actor_of(request), now=timezone.now())
+    return "callers", f"The token {token} is revoked."
+
+
+def _bind(request: HttpRequest) -> tuple[str, str]:
+    allowed = _everything(request, Permission.CONFIGURE)
+    _must(request, allowed=allowed, sentence="Only an admin of all clusters may give roles.")
+    post = request.POST
+    kind, _, pk = post.get("whom", "").partition(":")
+    number = int(pk) if pk.isascii() and pk.isdigit() and len(pk) < 16 else 0
+    user = User.objects.filter(pk=number).first() if kind == "user" else None
+    group = Group.objects.filter(pk=number).first() if kind == "group" else None
+    access_service.bind_role(
+        role=post.get("role", ""),
+        user=user,
+        group=group,
+        clusters=Cluster.objects.filter(name__in=post.getlist("clusters")),
+        namespaces=words(post.get("namespaces", "")),
+        by=actor_of(request),
+        now=timezone.now(),
+    )
+    return "roles", "The role is given."
+
+
+def _unbind(request: HttpRequest) -> tuple[str, str]:
+    allowed = _everything(request, Permission.CONFIGURE)
+    _must(request, allowed=allowed, sentence="Only an admin of all clusters may take roles away.")
+    access_service.unbind_role(binding_id=_pk(request), by=actor_of(request), now=timezone.now())
+    return "roles", "The role is taken away."
+
+
+def _add_token(request: HttpRequest) -> tuple[str, str]:
+    post, now, person = request.POST, timezone.now(), person_of(request)
+    expires = a_day(post.get("expires", "")) or now + timedelta(days=90)
+    token, secret = access_service.create_api_token(
+        owner=person,
+        name=post.get("name", ""),
+        scopes=post.getlist("scopes"),
+        expires_at=expires,
+        by=actor_of(request),
+        now=now,
+    )
+    request.session[SECRET] = {"of": f"API token {token.name}", "token": secret}
+    return "tokens", f"Token {token.name} is made. It is shown once, above."
+
+
+def _revoke_token(request: HttpRequest) -> tuple[str, str]:
+    token = ApiToken.objects.filter(pk=_pk(request), owner=person_of(request)).first()
+    if token is None:
+        raise Http404("There is no such token of yours.")
+    access_service.revoke_api_token(token_id=token.pk, by=actor_of(request), now=timezone.now())
+    return "tokens", f"Token {token.name} is revoked."
+
+
+def _add_reason(request: HttpRequest) -> tuple[str, str]:
+    allowed = access_of(request).may_somewhere(Permission.CONFIGURE)
+    _must(request, allowed=allowed, sentence="Only an admin may set up reasons for the team.")
+    text = request.POST.get("text", "").strip()
+    if not text or len(text) > 200:
+        raise Invalid("A reason has 1 to 200 characters.", "text")
+    TeamReason.objects.get_or_create(text=text)
+    return "reasons", "The reason is one key away now."
+
+
+def _remove_reason(request: HttpRequest) -> tuple[str, str]:
+    allowed = access_of(request).may_somewhere(Permission.CONFIGURE)
+    _must(request, allowed=allowed, sentence="Only an admin may take reasons away.")
+    TeamReason.objects.filter(pk=_pk(request)).delete()
+    return "reasons", "The reason is taken away."
+
+
+def _prefer(request: HttpRequest) -> tuple[str, str]:
+    zone = request.POST.get("time_zone", "")
+    if zone and zone not in zoneinfo.available_timezones():
+        raise Invalid(f"There is no time zone {zone[:60]}.", "time_zone")
+    keys = request.POST.get("keys") == "on"
+    Preference.objects.update_or_create(user=person_of(request), defaults={"time_zone": zone, "keys": keys})
+    preference_of(request)
+    return "me", "Your preferences are kept."
+
+
+def _pk(request: HttpRequest) -> int:
+    text = request.POST.get("pk", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
+
+
+CHANGES: Final[Mapping[str, Handler]] = {
+    **{verb: _state_of(verb) for verb in _verbs},
+    "connection": _connection,
+    "add-cluster": _add_cluster,
+    "settings": _settings,
+    "freeze": _freeze,
+    "lift": _lift,
+    "add-caller": _add_caller,
+    "rotate": _rotate,
+    "revoke-caller": _revoke_caller,
+    "revoke-caller-token": _revoke_caller_token,
+    "bind": _bind,
+    "unbind": _unbind,
+    "add-token": _add_token,
+    "revoke-token": _revoke_token,
+    "add-reason": _add_reason,
+    "remove-reason": _remove_reason,
+    "prefer": _prefer,
+}

@@ -39,7 +39,7 @@ document.body.addEventListener("htmx:configRequest", (event) => {
   send.groups = pairs([...document.querySelectorAll("tbody.group")], (each) => each.id);
   send.new = document.getElementById("new")?.dataset.state || "";
   send.bars = document.getElementById("bars")?.dataset.state || "";
-  send.cycle = document.querySelector("[data-cycle]")?.dataset.state || "";
+  send.cycle = document.getElementById("cycle")?.dataset.state || "";
   send.title = document.title.replace(/^\(\d+\) /, "");
 });
 
