@@ -44,7 +44,7 @@ class Nominated(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, kw_on
     plugin: str
     reason: str
     state: str
-    """waiting, allowed, denied, skipped, blocked, held_back, unasked, would_ask, disarmed."""
+    """waiting, allowed, blocked, denied, skipped, expired, held_back, unasked, would_ask."""
     why: str = ""
     """Who or what made it so, as a sentence: a cool-down, an open decision, an extender, a freeze."""
     decision: int | None = None
