@@ -181,15 +181,13 @@ class Course:
             return
         self._settled.add(uid)
         note = _Note((self._unit, self._at), wish, recorded, asks=False, from_record=True, evicts=False)
-        self._open_left.discard(wish.number)
         self._free_place(note, uid)
         self._notes.append(note)
 
     def _note(self, wish: Wish, key: QuestionKey, recorded: Answer | None, *, asks: bool) -> None:
-        answer = recorded or self._known.get(key)
+        answer = recorded or (self._known.get(key) if asks else None)
         evicts = answer is None or answer.evicts
         note = _Note((self._unit, self._at), wish, answer, asks, recorded is not None, evicts)
-        self._open_left.discard(wish.number)
         if evicts:
             self._assume_evicted(note, key[1])
         else:
@@ -202,6 +200,7 @@ class Course:
 
     def _assume_evicted(self, note: _Note, uid: str) -> None:
         self._overlay.evict(note.wish.number)
+        self._open_left.discard(note.wish.number)
         if not self._places.holds(uid):
             pod = self._pods[note.wish.number]
             self._places.take(uid, pod.spec.node_name, pod.metadata.namespace)
@@ -212,6 +211,7 @@ class Course:
         ends = note.answer is not None and note.answer.kind in {AnswerKind.DENIED, AnswerKind.FAILED}
         if ends and self._places.holds(uid):
             note.freed = self._places.give_back(uid)
+            self._open_left.discard(note.wish.number)
 
     # ---- answers
 
@@ -220,20 +220,16 @@ class Course:
 
         Candidates are only added while there are fewer than ``most`` questions.
         """
-        asked = [(note.position, note.wish) for note in self._questions.values()]
+        asked = {key: (note.position, note.wish) for key, note in self._questions.items()}
         room = min(ahead, most - len(asked))
         for held in self._held if room > 0 else ():
-            if held.askable and self._pending_on[held.by] > 0 and self._key(held) not in self._known:
-                asked.append((held.position, held.wish))
+            key = self._key(held)
+            if held.askable and self._pending_on[held.by] > 0 and key not in asked and key not in self._known:
+                asked[key] = (held.position, held.wish)
                 room -= 1
                 if room == 0:
                     break
-        return [self._nomination(position, wish, asks=True) for position, wish in sorted(asked)]
-
-    @property
-    def holds_back(self) -> bool:
-        """Whether a limit holds somebody back who could still be asked about."""
-        return any(held.askable and self._pending_on[held.by] > 0 for held in self._held)
+        return [self._nomination(position, wish, asks=True) for position, wish in sorted(asked.values())]
 
     def answer(self, new: Mapping[QuestionKey, Answer]) -> bool:
         """Take answers in; go back to the first one that changes the plan. Says whether there was one."""

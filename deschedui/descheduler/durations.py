@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
 _YEAR = 365 * _DAY
+_UNITS = {"s": 1, "m": _MINUTE, "h": _HOUR, "d": _DAY, "y": _YEAR}
 
 
 def human(span: timedelta) -> str:
@@ -38,11 +40,18 @@ def exact(span: timedelta) -> str:
     return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
 
 
-def apart(longer: timedelta, shorter: timedelta) -> tuple[str, str]:
-    """Both spans as kubectl writes them, or to the second where they would look the same."""
-    if human(longer) == human(shorter):
-        return exact(longer), exact(shorter)
-    return human(longer), human(shorter)
+def limit(span: timedelta) -> str:
+    """A span that somebody chose: as kubectl writes it where that loses nothing, else to the second."""
+    short = human(span)
+    parts = re.findall(r"(\d+)([smhdy])", short)
+    told = sum(int(count) * _UNITS[unit] for count, unit in parts)
+    return short if told == int(span.total_seconds()) else exact(span)
+
+
+def against(span: timedelta, bound: timedelta) -> tuple[str, str]:
+    """A span and the limit it is held against; the span to the second where both would look the same."""
+    short = human(span)
+    return (exact(span) if short in {limit(bound), human(bound)} else short), limit(bound)
 
 
 def golang(span: timedelta) -> str:

@@ -235,11 +235,11 @@ class DefaultEvictor:
         upstream = f"pod age is not older than MinPodAge: {text} seconds"
         if started is None:
             reason = (
-                f"has not started yet; the policy protects pods for their first {durations.human(minimum)}"
+                f"has not started yet; the policy protects pods for their first {durations.limit(minimum)}"
             )
         else:
             age = self.now - started
-            least, age_text = durations.apart(minimum, age)
+            age_text, least = durations.against(age, minimum)
             reason = f"started {age_text} ago; the policy protects pods for their first {least}"
         yield Objection("minPodAge", reason, upstream)
 

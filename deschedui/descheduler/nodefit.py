@@ -52,7 +52,7 @@ class _Demand:
     fits: NodeSet
     late: NodeSet = 0
     seen: int = 0
-    serial: int = 0
+    mark: object = None
     hopes: NodeSet = field(default=0)
     """Nodes that would fit if only somebody left them."""
 
@@ -188,7 +188,7 @@ class NodeFit:
     def _still(demand: _Demand, overlay: Overlay) -> NodeSet:
         """The nodes known to fit; what was found on another course of evictions is forgotten."""
         if demand.seen and not _same_course(demand, overlay):
-            demand.late = demand.seen = demand.serial = 0
+            demand.late, demand.seen, demand.mark = 0, 0, None
         return demand.fits | demand.late
 
     def _look_again(self, demand: _Demand, pod: Pod, number: int, overlay: Overlay) -> None:
@@ -201,7 +201,7 @@ class NodeFit:
                 fits = self._fits_now(pod, number, place, overlay, namesakes=True)
                 demand.late |= fits << place
         if changed:
-            demand.seen, demand.serial = len(overlay.log), overlay.serials[-1]
+            demand.seen, demand.mark = len(overlay.log), overlay.marks[-1]
 
     def _fits_now(self, pod: Pod, number: int, place: int, overlay: Overlay, *, namesakes: bool) -> bool:
         """Room and company only: the rest cannot have changed."""
@@ -238,7 +238,7 @@ class NodeFit:
 
 
 def _same_course(demand: _Demand, overlay: Overlay) -> bool:
-    return demand.seen <= len(overlay.serials) and overlay.serials[demand.seen - 1] == demand.serial
+    return demand.seen <= len(overlay.marks) and overlay.marks[demand.seen - 1] is demand.mark
 
 
 def _selector_key(pod: Pod) -> tuple[tuple[tuple[str, str], ...], NodeSelector | None]:

@@ -37,10 +37,9 @@ class Overlay:
         """By node: the pods that freed their room."""
         self.log: list[int] = []
         """The evicted pods in order."""
-        self.serials: list[int] = []
-        """For each entry of the log a number never used twice: so caches notice another course."""
+        self.marks: list[object] = []
+        """For each entry of the log an object of its own, by which caches notice another course of events."""
         self._owner_lost: defaultdict[str, int] = defaultdict(int)
-        self._next_serial = 1
 
     @property
     def removes(self) -> bool:
@@ -51,8 +50,7 @@ class Overlay:
         """Assume one more pod evicted."""
         self.evicted.add(number)
         self.log.append(number)
-        self.serials.append(self._next_serial)
-        self._next_serial += 1
+        self.marks.append(object())
         if self.removes:
             pod = self.snapshot.pods[number]
             self.gone_on[pod.spec.node_name].append(number)
@@ -62,7 +60,7 @@ class Overlay:
     def take_back(self) -> None:
         """Forget the newest eviction."""
         number = self.log.pop()
-        self.serials.pop()
+        self.marks.pop()
         self.evicted.discard(number)
         if self.removes:
             pod = self.snapshot.pods[number]

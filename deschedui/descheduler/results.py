@@ -64,7 +64,9 @@ class Answers:
     """What is known before and between the rounds of a cycle."""
 
     known: Mapping[QuestionKey, Answer] = field(default_factory=lambda: MappingProxyType({}))
-    """This cycle's answers. A limit that is full hides them: who cannot be nominated has not been asked."""
+    """This cycle's answers to questions. They count where the question is put, and only there: a candidate
+    that was asked ahead and that a limit still holds back, or that another plugin nominates without asking,
+    has none."""
     pods: Mapping[str, Answer] = field(default_factory=lambda: MappingProxyType({}))
     """By UID: what the record says whoever asks (a human's denial in its cool-down, an open decision, …)."""
     open: tuple[OpenPod, ...] = ()

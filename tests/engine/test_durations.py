@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from deschedui.descheduler.durations import apart, exact, golang, human
+from deschedui.descheduler.durations import against, exact, golang, human, limit
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,11 @@ def test_a_duration_is_written_as_go_writes_it(span: timedelta, shown: str) -> N
 
 
 def test_two_spans_that_look_the_same_are_told_to_the_second() -> None:
-    assert apart(timedelta(hours=24, seconds=1), timedelta(hours=24)) == ("24h1s", "24h")
+    assert against(timedelta(hours=24, seconds=1), timedelta(hours=24)) == ("24h1s", "24h")
+
+
+def test_a_limit_is_never_rounded() -> None:
+    assert (limit(timedelta(days=7)), limit(timedelta(seconds=86399))) == ("7d", "23h59m59s")
 
 
 def test_zero_is_said_too() -> None:

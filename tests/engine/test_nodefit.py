@@ -220,9 +220,10 @@ def check_all(fit: NodeFit, snapshot: Snapshot, overlay: Overlay, numbers: Seque
 def test_shared_answers_equal_those_of_each_pod_and_node_alone(
     snapshot: Snapshot, data: st.DataObject
 ) -> None:
-    fit, overlay = NodeFit(snapshot), Overlay(snapshot)
+    fit, overlays = NodeFit(snapshot), [Overlay(snapshot), Overlay(snapshot)]
     numbers = range(len(snapshot.pods))
-    for _ in range(data.draw(st.integers(1, 6))):
+    for _ in range(data.draw(st.integers(1, 8))):
+        overlay = data.draw(st.sampled_from(overlays))
         check_all(fit, snapshot, overlay, [n for n in numbers if n not in overlay.evicted])
         left = [number for number in numbers if number not in overlay.evicted]
         if overlay.log and (not left or data.draw(st.booleans())):

@@ -34,11 +34,11 @@ def _too_old(pod: Pod, args: PodLifeTimeArgs, now: datetime) -> str | None:
     limit = timedelta(seconds=_bounded(args.max_pod_life_time_seconds or 0))
     created = pod.metadata.creation_timestamp
     if created is None:
-        return f"has no creation time, the policy allows at most {durations.human(limit)}"
+        return f"has no creation time, the policy allows at most {durations.limit(limit)}"
     age = now - created
     if age < timedelta() or int(age.total_seconds()) <= limit.total_seconds():
         return None
-    age_text, limit_text = durations.apart(age, limit)
+    age_text, limit_text = durations.against(age, limit)
     return f"is {age_text} old, the policy allows at most {limit_text}"
 
 
