@@ -177,11 +177,18 @@ class Decision(models.Model):
             models.Index(
                 fields=["cluster", "expires_at"], condition=Q(verdict=Verdict.PENDING), name="inbox_pending"
             ),
-            # queries.history: newest first, the page's order; and with the common filters.
-            models.Index(fields=["-created_at", "-id"], name="history_newest"),
+            # queries.history: newest first, the page's order; and with the common filters. queries.statistics counts
+            # verdicts in spans of time: with the verdict in it, the first one answers that alone.
+            models.Index(fields=["-created_at", "-id", "verdict"], name="history_newest"),
             models.Index(fields=["cluster", "-created_at", "-id"], name="history_cluster"),
             models.Index(fields=["verdict", "-created_at", "-id"], name="history_verdict"),
             models.Index(fields=["namespace", "-created_at", "-id"], name="history_namespace"),
+            # queries.inbox: what was approved and is not gone yet; queries.history by eviction.
+            models.Index(fields=["verdict", "eviction", "-created_at", "-id"], name="history_eviction"),
+            # queries.inbox: what failed lately.
+            models.Index(
+                fields=["-updated_at"], condition=Q(eviction=Eviction.FAILED), name="eviction_failed"
+            ),
             # doors and cycles: everything known of one pod.
             models.Index(fields=["cluster", "pod_uid", "asker", "-id"], name="decision_by_pod"),
             # evictions.due and follow: what is open, a handful of rows among many.
