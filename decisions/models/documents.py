@@ -68,6 +68,8 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     filtered: list[Filtered] = []
     nominations: list[Nominated] = []
     reasons: list[ReasonCount] = []
+    states: dict[str, dict[str, int]] = {}
+    """How many nominations ended in each state, by namespace."""
     left_out: int = 0
     """Pods that are counted but not listed."""
 
@@ -79,20 +81,28 @@ def build(filtered: Iterable[FilteredOut], nominations: Iterable[Nominated]) -> 
     rows: list[Filtered] = []
     left_out = 0
     for pod in filtered:
-        by_namespace = counts.setdefault(pod.check, {})
-        by_namespace[pod.namespace] = by_namespace.get(pod.namespace, 0) + 1
+        _count(counts, pod.check, pod.namespace)
         if len(rows) < MAX_FILTERED:
             rows.append(_filtered(pod, places))
         else:
             left_out += 1
     listed = list(nominations)
+    states: dict[str, dict[str, int]] = {}
+    for line in listed:
+        _count(states, line.state, line.namespace)
     return Document(
         sentences=list(places),
         filtered=rows,
         nominations=listed[:MAX_NOMINATIONS],
         reasons=_reasons(counts),
+        states=states,
         left_out=left_out + max(0, len(listed) - MAX_NOMINATIONS),
     )
+
+
+def _count(counts: dict[str, dict[str, int]], what: str, namespace: str) -> None:
+    by_namespace = counts.setdefault(what, {})
+    by_namespace[namespace] = by_namespace.get(namespace, 0) + 1
 
 
 def _filtered(pod: FilteredOut, places: dict[str, int]) -> Filtered:

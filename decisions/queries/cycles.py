@@ -93,12 +93,8 @@ class Detail:
     def reasons(self) -> tuple[Loss, ...]:
         """Why pods were filtered out, with counts of what this person may see, the most frequent first."""
         found = [
-            Loss(
-                sum(n for space, n in each.by_namespace.items() if space in self.namespaces),
-                each.words,
-                each.check,
-            )
-            for each in self.document.reasons
+            Loss(self._visible(reason.by_namespace), reason.words, reason.check)
+            for reason in self.document.reasons
         ]
         return tuple(sorted((loss for loss in found if loss.count), key=lambda loss: -loss.count))
 
@@ -140,10 +136,11 @@ class Detail:
             "unasked": "not asked before the deadline",
             "held_back": "not recorded, because enough wait already",
         }
-        states = [row.state for row in self.nominations]
-        return tuple(
-            Loss(states.count(state), text, state) for state, text in words.items() if state in states
-        )
+        counts = ((state, self._visible(self.document.states.get(state, {}))) for state in words)
+        return tuple(Loss(count, words[state], state) for state, count in counts if count)
+
+    def _visible(self, by_namespace: Mapping[str, int]) -> int:
+        return sum(count for namespace, count in by_namespace.items() if namespace in self.namespaces)
 
     def _not_evicted(self) -> tuple[Loss, ...]:
         return _losses(
@@ -210,6 +207,7 @@ def detail(access: Access, cycle_id: int) -> Detail | None:
 def _visible(access: Access, cluster_id: int, document: Document) -> frozenset[str]:
     there = {row.namespace for row in document.nominations}
     there |= {namespace for reason in document.reasons for namespace in reason.by_namespace}
+    there |= {namespace for by_namespace in document.states.values() for namespace in by_namespace}
     return frozenset(name for name in there if access.may(Permission.VIEW, cluster_id, name))
 
 
