@@ -209,6 +209,15 @@ def test_workers_at_once_keep_to_the_owners_pace(
     assert len(fake.evicted) == 1
 
 
+def test_of_claims_at_once_for_one_owner_one_wins(cluster: Cluster, ada: User) -> None:
+    for number in range(ROUNDS):
+        owner = {"owner_uid": f"o{number}"}
+        rows = [approved(cluster, ada, pod_uid=f"u{number}-{each}", **owner) for each in range(4)]
+        claimed = race(*map(claimer, rows))
+        assert sorted(claimed) == [0, 0, 0, 1]
+        evictions.in_flight(cluster.pk).update(eviction=Eviction.GONE)
+
+
 def test_workers_at_once_keep_to_the_clusters_pace(
     cluster: Cluster, ada: User, fake: FakeCluster, clock: FakeClock
 ) -> None:
