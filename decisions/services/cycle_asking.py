@@ -17,6 +17,7 @@ from deschedui.descheduler.plugins.external_decision_args import Approval
 from deschedui.descheduler.policy.model import Policy, Profile
 from deschedui.descheduler.results import Answer, AnswerKind, Nomination, QuestionKey
 from deschedui.descheduler.snapshot import Snapshot
+from deschedui.extender.breaker import DEFAULT_LIMIT as BREAKER_LIMIT
 from deschedui.extender.breaker import Breakers
 from deschedui.extender.client import ExtenderClient, ExtenderRequest, FileRules
 from deschedui.extender.config import ExtenderArgs
@@ -25,9 +26,8 @@ from deschedui.extender.outcomes import ExtenderOutcome, combine
 
 ExtenderClientFactory = Callable[[Sequence[ExtenderArgs]], ExtenderClient]
 
-# Calls between two looks at the circuit breaker, as a multiple of those in flight: enough to keep them busy,
-# few enough that a dead extender is left alone soon.
-ROUND = 4
+# Calls at most between two looks at the circuit breaker, as a multiple of those in flight: enough to keep them busy.
+MOST_IN_A_ROUND = 4
 
 
 class ConfigError(Exception):
@@ -145,6 +145,7 @@ class Asking:
     heard: dict[QuestionKey, Heard] = field(default_factory=dict)
     seconds: float = 0.0
     _breakers: dict[int, Breakers] = field(default_factory=dict)
+    _sizes: dict[int, int] = field(default_factory=dict)
 
     def __call__(self, questions: Sequence[Nomination]) -> dict[QuestionKey, Answer]:
         """Ask about these, in the plan's order; those for which time was over are left out."""
@@ -153,12 +154,25 @@ class Asking:
         answers: dict[QuestionKey, Answer] = {}
         for index in dict.fromkeys(question.profile_index for question in questions):
             mine = [question for question in questions if question.profile_index == index]
-            for some in _slices(mine, ROUND * self.concurrency):
-                if self.row.out_of_time:
-                    break
-                answers |= self._ask_some(self.policy.profiles[index], some)
+            while mine and not self.row.out_of_time:
+                size = self._size(index)
+                answers |= self._ask_some(self.policy.profiles[index], mine[:size])
+                mine = mine[size:]
         self.seconds += (self.row.now() - started).total_seconds()
         return answers
+
+    def _size(self, index: int) -> int:
+        """How many to ask before the circuit breaker is looked at again.
+
+        It begins with as many failures as open it and doubles from round to round; after a failure it is what
+        is left to that number. So a dead extender is left alone at once, and a living one is kept busy.
+        """
+        most = MOST_IN_A_ROUND * self.concurrency
+        each = self._breakers[index].each if index in self._breakers else ()
+        failing = max((breaker.in_a_row for breaker in each if not breaker.is_open), default=0)
+        wanted = BREAKER_LIMIT - failing if failing else self._sizes.get(index, BREAKER_LIMIT)
+        self._sizes[index] = min(most, 2 * wanted)
+        return min(most, wanted)
 
     def _ask_some(self, profile: Profile, questions: Sequence[Nomination]) -> dict[QuestionKey, Answer]:
         extenders = _extenders(profile)
@@ -225,7 +239,3 @@ def would_wait(questions: Sequence[Nomination], policy: Policy) -> dict[Question
         )
         for question in questions
     }
-
-
-def _slices(items: Sequence[Nomination], size: int) -> Iterator[Sequence[Nomination]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
