@@ -11,13 +11,24 @@ from typing import Any, Final
 
 import yaml
 
-from decisions.models import OPEN, Cluster, Decision, DecisionEvent, Permission, PolicyVersion, Snapshot
+from decisions.models import (
+    OPEN,
+    Cluster,
+    Decision,
+    DecisionEvent,
+    Event,
+    Permission,
+    PolicyVersion,
+    Snapshot,
+)
 from decisions.queries import sentences
 from decisions.queries.access import Access
 from decisions.queries.inbox import Row, as_rows, related
 from decisions.queries.sentences import Advice
-from deschedui.descheduler.policy import load, policy_lines as lines_in_policy
+from deschedui.descheduler.policy import load
+from deschedui.descheduler.policy import policy_lines as lines_in_policy
 
+SYSTEM_NAME: Final = "deschedui"  # services.actors.SYSTEM, as the timeline names it
 MOST_OTHERS: Final = 10
 MOST_EVENTS: Final = 300
 MOST_REPLACEMENTS: Final = 20
@@ -29,6 +40,12 @@ class Moment:
 
     event: DecisionEvent
     gap: str
+
+    @property
+    def by(self) -> str:
+        """Who did it; empty where it was nobody but deschedui."""
+        asker = self.event.detail.get("asker") if self.event.kind == Event.ASKED else ""
+        return str(asker or "") or (self.event.by_name if self.event.by_name != SYSTEM_NAME else "")
 
     @property
     def icon(self) -> str:
@@ -155,9 +172,14 @@ def replacement_took(decision: Decision, access: Access) -> str:
         workload=decision.workload,
         replacement_ready_at__isnull=False,
     )
-    pairs = rows.order_by("-pk").values_list("accepted_at", "ended_at", "replacement_ready_at")[:MOST_REPLACEMENTS]
-    took = [(ready - (accepted or ended)).total_seconds() for accepted, ended, ready in pairs if ready and (accepted or ended)]
-    took = [seconds for seconds in took if seconds >= 0]
+    pairs = rows.order_by("-pk").values_list("accepted_at", "ended_at", "replacement_ready_at")[
+        :MOST_REPLACEMENTS
+    ]
+    took = [
+        (ready - since).total_seconds()
+        for accepted, ended, ready in pairs
+        if ready and (since := accepted or ended) and ready >= since
+    ]
     if not took:
         return ""
     usual, longest = sentences.duration(median(took)), sentences.duration(max(took))

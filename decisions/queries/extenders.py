@@ -65,7 +65,7 @@ class Extender:
 
     @property
     def latency(self) -> str:
-        """"38 ms, slowest 2.0 s"."""
+        """ "38 ms, slowest 2.0 s"."""
         if not self.latencies:
             return ""
         ordered = sorted(self.latencies)
@@ -75,10 +75,15 @@ class Extender:
 def configuration_words(args: ExtenderArgs, plugin: ExternalDecisionArgs) -> list[str]:
     """What a configuration means, sentence by sentence."""
     body = "only the pod's name and namespace" if args.pod_reference_only else "the pod and its node"
-    found = [f"Gets {body}, and has {sentences.ms(args.timeout_seconds * 1000)} for the whole exchange.", _failing(args)]
+    found = [
+        f"Gets {body}, and has {sentences.ms(args.timeout_seconds * 1000)} for the whole exchange.",
+        _failing(args),
+    ]
     found.append(_tls(args))
     if args.http_headers:
-        found.append(f"Headers sent: {sentences.listed(sorted(args.http_headers))}; their values are not shown.")
+        found.append(
+            f"Headers sent: {sentences.listed(sorted(args.http_headers))}; their values are not shown."
+        )
     if plugin.approval is Approval.NOT_REQUIRED:
         found.append("approval: NotRequired: its answer is final where the cluster's unattended permits it.")
     else:
@@ -88,7 +93,10 @@ def configuration_words(args: ExtenderArgs, plugin: ExternalDecisionArgs) -> lis
 
 def _failing(args: ExtenderArgs) -> str:
     if args.ignorable:
-        return "ignorable: a call that fails counts as a yes, evict although nobody answered. A malformed answer never does."
+        return (
+            "ignorable: a call that fails counts as a yes, evict although nobody answered. "
+            "A malformed answer never does."
+        )
     meaning = {
         FailPolicy.DENY: "a call that fails is a denial, which a human may override",
         FailPolicy.ALLOW: "a call that fails counts as a yes",
@@ -129,7 +137,13 @@ def _configured(cluster: Cluster) -> list[Extender]:
     running = PolicyVersion.objects.filter(cluster=cluster, valid=True).first()
     policy = load(running.text).policy if running else None
     return [
-        Extender(url=args.url, cluster=cluster.name, profile=profile.name, args=args, plugin=profile.external_decision)
+        Extender(
+            url=args.url,
+            cluster=cluster.name,
+            profile=profile.name,
+            args=args,
+            plugin=profile.external_decision,
+        )
         for profile in (policy.profiles if policy else ())
         if profile.external_decision
         for args in profile.external_decision.asked
@@ -139,7 +153,16 @@ def _configured(cluster: Cluster) -> list[Extender]:
 def _recent(access: Access, cluster: Cluster) -> Iterable[Answer]:
     """Outcomes of the newest decisions, newest first; a bounded look at one index."""
     rows = access.decisions(Permission.VIEW).filter(cluster=cluster).order_by("-created_at", "-id")
-    wanted = rows.only("pk", "namespace", "pod_name", "created_at", "nominated_at", "extenders", "cluster_id", "extender_effect")
+    wanted = rows.only(
+        "pk",
+        "namespace",
+        "pod_name",
+        "created_at",
+        "nominated_at",
+        "extenders",
+        "cluster_id",
+        "extender_effect",
+    )
     for row in wanted[:LOOKED_AT]:
         for outcome in row.extenders:
             yield Answer(row, outcome)

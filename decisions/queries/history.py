@@ -11,13 +11,19 @@ from urllib.parse import urlencode
 
 from django.db.models import Q, QuerySet
 
-from decisions.models import Decision, Eviction, Permission, Verdict
+from decisions.models import Cluster, Decision, Eviction, Permission, Verdict
 from decisions.queries.access import Access
 from deschedui.extender.outcomes import FailureMode
 
 PAGE: Final = 100
 CHUNK: Final = 500
+# Where no index finds what a filter asks for (text, a node, a person …), a page looks at so many decisions and no
+# more: however rare the matches are, it comes at once, and the next page looks further back.
+LOOKED_AT: Final = 25_000
 TEXT: Final = 200
+
+Key = tuple[datetime, int]
+"""A place in the history: when a decision was made, and its id."""
 
 
 @dataclass(frozen=True)
@@ -60,17 +66,32 @@ class HistoryFilter:
         """The address of this filter, with changes."""
         return urlencode(replace(self, **changes).chips)
 
+    def indexed(self) -> "HistoryFilter":
+        """The part of it that one index answers in the page's order; the rest is tested row by row."""
+        kept = HistoryFilter(since=self.since, until=self.until)
+        if self.namespace:
+            return replace(kept, namespace=self.namespace)
+        if self.eviction not in {"", Eviction.NONE}:
+            return replace(kept, eviction=self.eviction)
+        if self.verdict:
+            return replace(kept, verdict=self.verdict)
+        return replace(kept, cluster=self.cluster)
+
     def where(self) -> Q:
         """The condition on decisions."""
         found = Q()
         columns = {
-            "cluster": "cluster__name", "namespace": "namespace", "workload": "workload", "node": "node",
+            "namespace": "namespace", "workload": "workload", "node": "node",
             "plugin": "plugin", "verdict": "verdict", "eviction": "eviction", "by": "decided_by_name",
             "asker": "asker_name",
         }  # fmt: skip
         for name, column in columns.items():
             if value := getattr(self, name):
                 found &= Q(**{column: value})
+        if self.cluster:
+            found &= _cluster(self.cluster)
+        if self.eviction and self.eviction != Eviction.NONE:
+            found &= Q(verdict=Verdict.ALLOWED)  # No other verdict has one; the index begins with it.
         if self.failure == "any":
             found &= ~Q(failure_mode="")
         elif self.failure:
@@ -80,6 +101,12 @@ class HistoryFilter:
         if until := parse_time(self.until):
             found &= Q(created_at__lt=until)
         return found & _text(self.q)
+
+
+def _cluster(name: str) -> Q:
+    """By the id itself: with a join or a subquery in its place the databases do not use the index in order."""
+    pk = Cluster.objects.filter(name=name).values_list("pk", flat=True).first()
+    return Q(pk__in=()) if pk is None else Q(cluster_id=pk)
 
 
 def _text(text: str) -> Q:
@@ -108,6 +135,8 @@ class Page:
     rows: list[Decision]
     older: str
     """The key of the next page; empty where there is none."""
+    searched_to: datetime | None = None
+    """How far back this page looked, where it stopped before it was full; None: as far as it had to."""
 
 
 def decisions(access: Access, chosen: HistoryFilter) -> "QuerySet[Decision]":
@@ -118,23 +147,46 @@ def decisions(access: Access, chosen: HistoryFilter) -> "QuerySet[Decision]":
 
 def page(access: Access, chosen: HistoryFilter, before: str = "", *, size: int = PAGE) -> Page:
     """The newest decisions of the filter older than the key ``before``."""
-    rows = decisions(access, chosen).defer("forecast", "extenders", "moment")
     key = read_key(before)
-    if key is not None:
-        at, pk = key
-        # The first condition lets the index seek; the second one orders what has the same time.
-        rows = rows.filter(created_at__lte=at).filter(Q(created_at__lt=at) | Q(pk__lt=pk))
+    floor = _floor(access, chosen, key)
+    rows = _older(decisions(access, chosen), key).defer("forecast", "extenders", "moment")
+    if floor is not None:
+        at, pk = floor
+        rows = rows.filter(created_at__gte=at).filter(Q(created_at__gt=at) | Q(pk__gte=pk))
     found = list(rows[: size + 1])
-    older = key_of(found[size - 1]) if len(found) > size else ""
-    return Page(found[:size], older)
+    if len(found) > size:
+        return Page(found[:size], key_of(found[size - 1]))
+    return Page(found, _text_of(floor), floor[0]) if floor is not None else Page(found, "")
+
+
+def _older(rows: "QuerySet[Decision]", key: Key | None) -> "QuerySet[Decision]":
+    if key is None:
+        return rows
+    at, pk = key
+    # The first condition lets the index seek; the second one orders what has the same time.
+    return rows.filter(created_at__lte=at).filter(Q(created_at__lt=at) | Q(pk__lt=pk))
+
+
+def _floor(access: Access, chosen: HistoryFilter, key: Key | None) -> Key | None:
+    """The last decision that a page may look at; None: as many as there are."""
+    indexed = chosen.indexed()
+    if indexed == chosen:
+        return None
+    rows = _older(decisions(access, indexed), key)
+    return rows.values_list("created_at", "pk")[LOOKED_AT : LOOKED_AT + 1].first()
 
 
 def key_of(decision: Decision) -> str:
     """The place of a decision in the history, for an address."""
-    return f"{decision.created_at.astimezone(UTC).isoformat()}_{decision.pk}"
+    return _text_of((decision.created_at, decision.pk))
 
 
-def read_key(text: str) -> tuple[datetime, int] | None:
+def _text_of(key: Key) -> str:
+    at, pk = key
+    return f"{at.astimezone(UTC).isoformat()}_{pk}"
+
+
+def read_key(text: str) -> Key | None:
     """A key of an address; None for anything else."""
     when, _, pk = text.rpartition("_")
     at = parse_time(when.replace(" ", "+"))
@@ -175,4 +227,8 @@ def _value(row: Decision, name: str) -> object:
 def safe_cell(value: object) -> str:
     """A CSV cell that no spreadsheet takes for a formula (names and reasons come from outside)."""
     text = "" if value is None else str(value)
-    return f"'{text}" if text[:1] in {"=", "+", "-", "@", "\t", "\r", "\n"} or text.lstrip()[:1] in {"=", "+", "@"} else text
+    return (
+        f"'{text}"
+        if text[:1] in {"=", "+", "-", "@", "\t", "\r", "\n"} or text.lstrip()[:1] in {"=", "+", "@"}
+        else text
+    )

@@ -334,7 +334,7 @@ _EVICTION_STEPS: Final[Mapping[str, str]] = {
     "not_found": "Nothing to do: the pod was gone before we came.",
     "replaced": "Nothing to do here: the new pod of this name needs a decision of its own.",
     "conflict": "The pod changed while it was being evicted; it is read again and tried once more.",
-    "pdb": "It is tried again by itself, from every 30 s, until the approval expires. Bring more replicas up, or take it back.",
+    "pdb": "It is tried again by itself until the approval expires. Bring more replicas up, or take it back.",
     "pdb_not_processed": "The PDB is new to its controller; it is tried again when the API server says.",
     "pdb_unusable": "Repair the PDB (its disruptedPods or its allowance); it is tried again by itself.",
     "several_pdbs": "The Eviction API refuses a pod that several PDBs cover: remove all but one, then try again.",
@@ -414,7 +414,7 @@ def pdb_chips(forecast: Mapping[str, Any]) -> list[Chip]:
 
 
 def _leaves(forecast: Mapping[str, Any]) -> str:
-    """"leaves 1 of 3 Ready", where that is less than what is usual while a pod is replaced."""
+    """ "leaves 1 of 3 Ready", where that is less than what is usual while a pod is replaced."""
     ready, desired = forecast.get("ready"), forecast.get("desired")
     if ready is None or not desired or forecast.get("only_replica"):
         return ""
@@ -444,7 +444,9 @@ def tied_to(forecast: Mapping[str, Any]) -> tuple[str, ...]:
 def cautions(forecast: Mapping[str, Any]) -> tuple[str, ...]:
     """Warnings of the forecast that nothing else says already."""
     found = (str(text) for text in forecast.get("warnings") or ())
-    return tuple(text for text in found if not (forecast.get("only_replica") and text.startswith("single replica")))
+    return tuple(
+        text for text in found if not (forecast.get("only_replica") and text.startswith("single replica"))
+    )
 
 
 def _other(forecast: Mapping[str, Any]) -> list[Chip]:

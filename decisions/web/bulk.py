@@ -60,16 +60,24 @@ def _pairs(values: Iterable[str]) -> dict[int, int]:
 
 def _picked(request: HttpRequest, values: Iterable[str]) -> list[Picked]:
     pairs, access = _pairs(values), access_of(request)
-    rows = access.decisions(Permission.VIEW).filter(pk__in=pairs).order_by("namespace", "workload", "pod_name", "pk")
-    return [Picked(row, pairs[row.decision.pk]) for row in as_rows(list(related(rows)), access, timezone.now())]
+    rows = (
+        access.decisions(Permission.VIEW)
+        .filter(pk__in=pairs)
+        .order_by("namespace", "workload", "pod_name", "pk")
+    )
+    return [
+        Picked(row, pairs[row.decision.pk]) for row in as_rows(list(related(rows)), access, timezone.now())
+    ]
 
 
 def summary_of(decisions: Sequence[Decision]) -> str:
-    """"7 pods of 3 workloads on 2 nodes; 2 would be blocked by PDB web"."""
+    """ "7 pods of 3 workloads on 2 nodes; 2 would be blocked by PDB web"."""
     pods = {(each.cluster_id, each.pod_uid): each for each in decisions}.values()
     workloads = {(each.cluster_id, each.namespace, each.workload or each.pod_name) for each in pods}
     nodes = {(each.cluster_id, each.node) for each in pods if each.node}
-    words = f"{plural(len(pods), 'pod')} of {plural(len(workloads), 'workload')} on {plural(len(nodes), 'node')}"
+    words = (
+        f"{plural(len(pods), 'pod')} of {plural(len(workloads), 'workload')} on {plural(len(nodes), 'node')}"
+    )
     return "; ".join([words, *_blocked(pods)])
 
 
@@ -90,7 +98,11 @@ def _blocked(pods: Iterable[Decision]) -> list[str]:
 def summary(request: HttpRequest) -> HttpResponse:
     """The bar's sentence for what is picked at the moment."""
     picked = _picked(request, request.GET.getlist("row"))
-    text = summary_of([each.row.decision for each in picked]) if picked else "Select rows to answer many at once."
+    text = (
+        summary_of([each.row.decision for each in picked])
+        if picked
+        else "Select rows to answer many at once."
+    )
     return render(request, "_summary.html", {"text": text})
 
 
@@ -113,7 +125,11 @@ def _confirm(
         "ready": ready,
         "left_out": [each for each in picked if each.problem],
         "summary": summary_of([each.row.decision for each in ready]),
-        "objections": [(each, listed(sentences.objections(each.row.decision))) for each in ready if sentences.objections(each.row.decision)],
+        "objections": [
+            (each, listed(sentences.objections(each.row.decision)))
+            for each in ready
+            if sentences.objections(each.row.decision)
+        ],
         "reasons": decision_query.recent_reasons(person_of(request).pk, team) if answer == "deny" else [],
         "cooldowns": cooldowns(settings.denial_cooldown_seconds) if settings else [],
         "problem": problem,
@@ -130,7 +146,9 @@ def apply(request: HttpRequest) -> HttpResponse:
     denying = request.POST.get("answer") == "deny"
     reason = request.POST.get("reason", "").strip()
     if denying and not reason:
-        return _confirm(request, picked, "deny", problem="Say why: whoever asked will want to know.", status=422)
+        return _confirm(
+            request, picked, "deny", problem="Say why: whoever asked will want to know.", status=422
+        )
     results = [_apply(request, each, denying=denying, reason=reason) for each in picked]
     done = sum(each.done for each in results)
     context = {
@@ -152,8 +170,17 @@ def _apply(request: HttpRequest, picked: Picked, *, denying: bool, reason: str) 
     try:
         if denying:
             cooldown = request.POST.get("cooldown", "")
-            seconds = int(cooldown) if cooldown.isascii() and cooldown.isdigit() and len(cooldown) < 10 else None
-            verdicts.deny(decision_id=pk, version=picked.version, by=by, reason=reason, cooldown_seconds=seconds, now=now)
+            seconds = (
+                int(cooldown) if cooldown.isascii() and cooldown.isdigit() and len(cooldown) < 10 else None
+            )
+            verdicts.deny(
+                decision_id=pk,
+                version=picked.version,
+                by=by,
+                reason=reason,
+                cooldown_seconds=seconds,
+                now=now,
+            )
         else:
             undo = picked.row.decision.cluster.settings.undo_seconds
             verdicts.approve(decision_id=pk, version=picked.version, by=by, undo_seconds=undo, now=now)
@@ -166,5 +193,3 @@ def _apply(request: HttpRequest, picked: Picked, *, denying: bool, reason: str) 
 def _again(request: HttpRequest, pk: int) -> Row:
     rows = related(access_of(request).decisions(Permission.VIEW).filter(pk=pk))
     return as_rows(list(rows), access_of(request), timezone.now())[0]
-
-

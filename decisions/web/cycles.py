@@ -47,7 +47,9 @@ def cycles(request: HttpRequest) -> HttpResponse:
     access, chosen = access_of(request), shell_of(request).cluster
     rows = query.listing(access, cluster=chosen).defer("document", "policy__text")
     before = parse_time(request.GET.get("before", ""))
-    found = list((rows.filter(started_at__lt=before) if before else rows).order_by("-started_at", "-pk")[: PAGE + 1])
+    found = list(
+        (rows.filter(started_at__lt=before) if before else rows).order_by("-started_at", "-pk")[: PAGE + 1]
+    )
     context = {
         "cycles": [(cycle, sentences.CYCLES[cycle.state], took(cycle)) for cycle in found[:PAGE]],
         "older": found[PAGE - 1].started_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if len(found) > PAGE else "",
@@ -93,7 +95,9 @@ def cycle_context(request: HttpRequest, detail: query.Detail) -> dict[str, Any]:
         "detail": detail,
         "look": sentences.CYCLES[cycle.state],
         "took": took(cycle),
-        "funnel": [(step, f"{step.count / most * 100:.1f}", *OPENS.get(step.key, ("", ""))) for step in detail.funnel],
+        "funnel": [
+            (step, f"{step.count / most * 100:.1f}", *OPENS.get(step.key, ("", ""))) for step in detail.funnel
+        ],
         "advice": sentences.FAILURES["config_error"]({}) if cycle.failure_mode == "config_error" else None,
         "show": show,
         "check": check,
@@ -156,7 +160,9 @@ def start(request: HttpRequest) -> HttpResponse:
     if cluster is None:
         raise Http404("There is no such cluster, or none that you may see.")
     if not access.may(Permission.DECIDE, cluster.pk):
-        messages.error(request, f"You may not start cycles of {cluster.name}: that takes a role for all of it.")
+        messages.error(
+            request, f"You may not start cycles of {cluster.name}: that takes a role for all of it."
+        )
         return back(request)
     kind = CycleKind.DRY_RUN if request.POST.get("kind") == "dry" else CycleKind.MANUAL
     try:

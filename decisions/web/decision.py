@@ -50,7 +50,12 @@ def approve(request: HttpRequest, pk: int) -> HttpResponse:
         return refused
     objections = sentences.objections(each)
     version = _version(request)
-    if objections and not request.POST.get("confirmed") and each.verdict == Verdict.PENDING and each.version == version:
+    if (
+        objections
+        and not request.POST.get("confirmed")
+        and each.verdict == Verdict.PENDING
+        and each.version == version
+    ):
         return redraw(request, each, mode="ask")
     return _answer(
         request,
@@ -111,7 +116,11 @@ def take_back(request: HttpRequest, pk: int) -> HttpResponse:
     if refused := _may_not(request, each, Permission.DECIDE):
         return refused
     if request.method != "POST":
-        return redraw(request, each, mode="take-back" if row_of(each, access_of(request), timezone.now()).recallable else "")
+        return redraw(
+            request,
+            each,
+            mode="take-back" if row_of(each, access_of(request), timezone.now()).recallable else "",
+        )
     return _answer(
         request,
         each,
@@ -235,7 +244,11 @@ def _answer(
 
 
 def _sentence(refusal: Refused) -> str:
-    if isinstance(refusal, Conflict) and refusal.decision.verdict == Verdict.ALLOWED and "Already" in str(refusal):
+    if (
+        isinstance(refusal, Conflict)
+        and refusal.decision.verdict == Verdict.ALLOWED
+        and "Already" in str(refusal)
+    ):
         return str(refusal)
     return str(refusal) if not isinstance(refusal, NotAllowed) else refusal.sentence
 
@@ -261,7 +274,9 @@ def redraw(
         return render(request, "_decision.html", context, status=status)
     params = request.POST if request.method == "POST" else request.GET
     template = "_after.html" if params.get("table") == "after" else "_row.html"
-    return render(request, template, row_context(request, context["row"], mode=mode, notice=notice), status=status)
+    return render(
+        request, template, row_context(request, context["row"], mode=mode, notice=notice), status=status
+    )
 
 
 def row_context(request: HttpRequest, row: Row, *, mode: str = "", notice: str = "") -> dict[str, Any]:

@@ -27,7 +27,9 @@ class Field:
     wrong: str = ""
 
 
-def setting_fields(cluster: Cluster, typed: Mapping[str, str] | None = None, wrong: Invalid | None = None) -> list[Field]:
+def setting_fields(
+    cluster: Cluster, typed: Mapping[str, str] | None = None, wrong: Invalid | None = None
+) -> list[Field]:
     """Every setting of a cluster, in the model's order; what was typed stays where it was refused."""
     current = cluster.settings
     return [
@@ -77,7 +79,10 @@ def read_settings(post: Mapping[str, str]) -> dict[str, Any]:
     Raises:
         Invalid: a number is none; names the field. Bounds are the model's business.
     """
-    return {name: _read(name, info.annotation, post.get(name, "")) for name, info in ClusterSettings.model_fields.items()}
+    return {
+        name: _read(name, info.annotation, post.get(name, ""))
+        for name, info in ClusterSettings.model_fields.items()
+    }
 
 
 def _read(name: str, annotation: Any, text: str) -> Any:

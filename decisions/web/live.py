@@ -18,7 +18,9 @@ from decisions.queries import inbox as query
 from decisions.queries.inbox import MOST_ROWS, Group, Row
 from decisions.templatetags.deschedui import OF_A_POLL
 from decisions.web.context import shell_of
-from decisions.web.cycles import cycle_context, find as find_cycle, token as cycle_token
+from decisions.web.cycles import cycle_context
+from decisions.web.cycles import find as find_cycle
+from decisions.web.cycles import token as cycle_token
 from decisions.web.decision import page_context, row_context
 from decisions.web.inbox import filter_of, inbox_context
 from decisions.web.pages import access_of, page
@@ -43,7 +45,11 @@ def _shown(request: HttpRequest, name: str) -> dict[str, str]:
 
 
 def _numbers(request: HttpRequest, name: str) -> dict[int, str]:
-    return {int(key): token for key, token in _shown(request, name).items() if key.isascii() and key.isdigit() and len(key) < 16}
+    return {
+        int(key): token
+        for key, token in _shown(request, name).items()
+        if key.isascii() and key.isdigit() and len(key) < 16
+    }
 
 
 def _shell(request: HttpRequest) -> list[str]:
@@ -134,14 +140,23 @@ def _template(rows: str) -> str:
 def _decision(request: HttpRequest) -> list[str]:
     """The head and the timeline of one decision's page; without a trigger once nothing can change any more."""
     pk = next(iter(_numbers(request, "rows")), 0)
-    each = access_of(request).decisions(Permission.VIEW).select_related("cluster", "caller", "cycle", "policy").filter(pk=pk).first()
+    each = (
+        access_of(request)
+        .decisions(Permission.VIEW)
+        .select_related("cluster", "caller", "cycle", "policy")
+        .filter(pk=pk)
+        .first()
+    )
     if each is None:
         return []
     row = query.row_of(each, access_of(request), timezone.now())
     if _numbers(request, "rows").get(pk) == row.token:
         return []
     context = {**page_context(request, each), "oob": True}
-    return [render_to_string(name, context, request) for name in ("_decision.html", "_timeline.html", "_poll.html")]
+    return [
+        render_to_string(name, context, request)
+        for name in ("_decision.html", "_timeline.html", "_poll.html")
+    ]
 
 
 def _cycle(request: HttpRequest) -> list[str]:

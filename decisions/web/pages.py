@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, cast
 from urllib.parse import urlsplit
 
 from django.contrib.auth.models import User
@@ -69,7 +69,8 @@ def page(*methods: str) -> Callable[[View[P]], View[P]]:
             return response
 
         allowed = list(methods or ("GET",))
-        return require_http_methods([*allowed, "HEAD"] if "GET" in allowed else allowed)(guarded)
+        guard = require_http_methods([*allowed, "HEAD"] if "GET" in allowed else allowed)
+        return cast("View[P]", guard(guarded))
 
     return decorate
 

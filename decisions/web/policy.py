@@ -32,7 +32,9 @@ class Line:
     warnings: list[Mapping[str, Any]] = field(default_factory=list)
 
 
-def lines_of(text: str, errors: Iterable[Mapping[str, Any]], warnings: Iterable[Mapping[str, Any]]) -> list[Line]:
+def lines_of(
+    text: str, errors: Iterable[Mapping[str, Any]], warnings: Iterable[Mapping[str, Any]]
+) -> list[Line]:
     """The text by lines, each problem at its line; what lies behind the end stands at the last one."""
     found = [Line(number, line) for number, line in enumerate(text.splitlines()[:MOST_LINES] or [""], 1)]
     for kind, problems in (("errors", errors), ("warnings", warnings)):
@@ -74,7 +76,8 @@ def _context(request: HttpRequest, cluster: Cluster | None, **more: Any) -> dict
         "lines": lines_of(shown.text, shown.errors, shown.warnings) if shown else [],
         "versions": versions[:MOST_VERSIONS],
         "editable": access_of(request).may(Permission.CONFIGURE, cluster.pk),
-        "from_source": cluster.policy_file or (f"ConfigMap {cluster.policy_configmap}" if cluster.policy_configmap else ""),
+        "from_source": cluster.policy_file
+        or (f"ConfigMap {cluster.policy_configmap}" if cluster.policy_configmap else ""),
         "page": "policy",
         **more,
     }
@@ -95,7 +98,11 @@ def check(request: HttpRequest) -> HttpResponse:
     cluster = chosen_cluster(request)
     text = request.POST.get("text", "")[: policies.MAX_BYTES]
     checked = policies.validate(text)
-    more = {"draft": text, "checked": checked, "draft_lines": lines_of(text, checked.errors, checked.warnings)}
+    more = {
+        "draft": text,
+        "checked": checked,
+        "draft_lines": lines_of(text, checked.errors, checked.warnings),
+    }
     return render(request, "policy.html", _context(request, cluster, **more))
 
 
@@ -112,10 +119,17 @@ def store(request: HttpRequest) -> HttpResponse:
         version = policies.save_text(cluster=cluster, text=text, by=actor_of(request), now=timezone.now())
     except Refused as refusal:
         checked = policies.validate(text[: policies.MAX_BYTES])
-        more = {"draft": text, "checked": checked, "refused": str(refusal), "draft_lines": lines_of(text, checked.errors, checked.warnings)}
+        more = {
+            "draft": text,
+            "checked": checked,
+            "refused": str(refusal),
+            "draft_lines": lines_of(text, checked.errors, checked.warnings),
+        }
         return render(request, "policy.html", _context(request, cluster, **more), status=422)
     word = "runs from the next cycle on" if version.valid else "has errors; the last good one runs on"
     messages.add_message(
-        request, messages.SUCCESS if version.valid else messages.WARNING, f"Version {version.number} is stored and {word}."
+        request,
+        messages.SUCCESS if version.valid else messages.WARNING,
+        f"Version {version.number} is stored and {word}.",
     )
     return redirect(f"{reverse('policy')}?cluster={cluster.name}&version={version.number}")

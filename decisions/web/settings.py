@@ -78,7 +78,9 @@ def settings_context(
         "may_freeze_all": _everything(request, Permission.DECIDE),
         "may_configure_all": everything,
         "configurable": configurable,
-        "bindings": RoleBinding.objects.select_related("user", "group").prefetch_related("clusters") if everything else (),
+        "bindings": RoleBinding.objects.select_related("user", "group").prefetch_related("clusters")
+        if everything
+        else (),
         "roles": Role.choices,
         "users": User.objects.filter(is_active=True).order_by("username")[:500] if everything else (),
         "groups": Group.objects.order_by("name")[:500] if everything else (),
@@ -139,7 +141,7 @@ def _cluster(request: HttpRequest, permission: str = Permission.CONFIGURE) -> Cl
     return cluster
 
 
-def _must(request: HttpRequest, *, allowed: bool, sentence: str) -> None:
+def _must(*, allowed: bool, sentence: str) -> None:
     if not allowed:
         raise PermissionDenied(sentence)
 
@@ -172,13 +174,15 @@ def _connection_fields(request: HttpRequest) -> dict[str, Any]:
 
 def _connection(request: HttpRequest) -> tuple[str, str]:
     cluster = _cluster(request)
-    cluster_service.change(cluster=cluster, by=actor_of(request), now=timezone.now(), **_connection_fields(request))
+    cluster_service.change(
+        cluster=cluster, by=actor_of(request), now=timezone.now(), **_connection_fields(request)
+    )
     return f"cluster-{cluster.name}", f"{cluster.name} is changed."
 
 
 def _add_cluster(request: HttpRequest) -> tuple[str, str]:
     allowed = _everything(request, Permission.CONFIGURE)
-    _must(request, allowed=allowed, sentence="Only an admin of all clusters may add one.")
+    _must(allowed=allowed, sentence="Only an admin of all clusters may add one.")
     name = request.POST.get("name", "").strip()
     cluster_service.create(name=name, by=actor_of(request), now=timezone.now(), **_connection_fields(request))
     return f"cluster-{name}", f"{name} is added. It only observes until you arm it."
@@ -187,7 +191,9 @@ def _add_cluster(request: HttpRequest) -> tuple[str, str]:
 def _settings(request: HttpRequest) -> tuple[str, str]:
     cluster = _cluster(request)
     changes = read_settings(request.POST.dict())
-    cluster_service.change_settings(cluster=cluster, changes=changes, by=actor_of(request), now=timezone.now())
+    cluster_service.change_settings(
+        cluster=cluster, changes=changes, by=actor_of(request), now=timezone.now()
+    )
     return f"cluster-{cluster.name}", f"The settings of {cluster.name} are changed."
 
 
@@ -197,10 +203,12 @@ def _freeze(request: HttpRequest) -> tuple[str, str]:
     else:
         cluster = None
         allowed = _everything(request, Permission.DECIDE)
-        _must(request, allowed=allowed, sentence="Freezing all clusters takes a role in all of them.")
-    row = freezes.freeze(cluster=cluster, by=actor_of(request), reason=request.POST.get("reason", ""), now=timezone.now())
-    late = f"{sentences.plural(row.calls_in_flight, 'call')} already in flight, {sentences.plural(row.callers_told, 'caller')} had heard a yes."
-    return "freeze", f"Frozen. {late}"
+        _must(allowed=allowed, sentence="Freezing all clusters takes a role in all of them.")
+    row = freezes.freeze(
+        cluster=cluster, by=actor_of(request), reason=request.POST.get("reason", ""), now=timezone.now()
+    )
+    calls, told = sentences.plural(row.calls_in_flight, "call"), sentences.plural(row.callers_told, "caller")
+    return "freeze", f"Frozen. {calls} already in flight, {told} had heard a yes."
 
 
 def _lift(request: HttpRequest) -> tuple[str, str]:
@@ -208,8 +216,12 @@ def _lift(request: HttpRequest) -> tuple[str, str]:
     if row is None:
         return "freeze", "It had been lifted already."
     access = access_of(request)
-    may = access.may(Permission.CONFIGURE, row.cluster_id) if row.cluster_id else _everything(request, Permission.CONFIGURE)
-    _must(request, allowed=may, sentence="Lifting a freeze takes an admin.")
+    may = (
+        access.may(Permission.CONFIGURE, row.cluster_id)
+        if row.cluster_id
+        else _everything(request, Permission.CONFIGURE)
+    )
+    _must(allowed=may, sentence="Lifting a freeze takes an admin.")
     freezes.lift(freeze_id=row.pk, by=actor_of(request), now=timezone.now())
     return "freeze", "Lifted: evictions go on."
 
@@ -245,7 +257,10 @@ def _rotate(request: HttpRequest) -> tuple[str, str]:
     caller = _caller(request)
     _, secret = access_service.rotate_caller_token(caller=caller, by=actor_of(request), now=timezone.now())
     request.session[SECRET] = {"of": f"caller {caller.name}", "token": secret, "verb": caller.verb}
-    return "callers", f"{caller.name} has a new token, shown once, above. The one before it holds for another day."
+    return (
+        "callers",
+        f"{caller.name} has a new token, shown once, above. The one before it holds for another day.",
+    )
 
 
 def _revoke_caller(request: HttpRequest) -> tuple[str, str]:
@@ -264,7 +279,7 @@ def _revoke_caller_token(request: HttpRequest) -> tuple[str, str]:
 
 def _bind(request: HttpRequest) -> tuple[str, str]:
     allowed = _everything(request, Permission.CONFIGURE)
-    _must(request, allowed=allowed, sentence="Only an admin of all clusters may give roles.")
+    _must(allowed=allowed, sentence="Only an admin of all clusters may give roles.")
     post = request.POST
     kind, _, pk = post.get("whom", "").partition(":")
     number = int(pk) if pk.isascii() and pk.isdigit() and len(pk) < 16 else 0
@@ -284,7 +299,7 @@ def _bind(request: HttpRequest) -> tuple[str, str]:
 
 def _unbind(request: HttpRequest) -> tuple[str, str]:
     allowed = _everything(request, Permission.CONFIGURE)
-    _must(request, allowed=allowed, sentence="Only an admin of all clusters may take roles away.")
+    _must(allowed=allowed, sentence="Only an admin of all clusters may take roles away.")
     access_service.unbind_role(binding_id=_pk(request), by=actor_of(request), now=timezone.now())
     return "roles", "The role is taken away."
 
@@ -314,7 +329,7 @@ def _revoke_token(request: HttpRequest) -> tuple[str, str]:
 
 def _add_reason(request: HttpRequest) -> tuple[str, str]:
     allowed = access_of(request).may_somewhere(Permission.CONFIGURE)
-    _must(request, allowed=allowed, sentence="Only an admin may set up reasons for the team.")
+    _must(allowed=allowed, sentence="Only an admin may set up reasons for the team.")
     text = request.POST.get("text", "").strip()
     if not text or len(text) > 200:
         raise Invalid("A reason has 1 to 200 characters.", "text")
@@ -324,7 +339,7 @@ def _add_reason(request: HttpRequest) -> tuple[str, str]:
 
 def _remove_reason(request: HttpRequest) -> tuple[str, str]:
     allowed = access_of(request).may_somewhere(Permission.CONFIGURE)
-    _must(request, allowed=allowed, sentence="Only an admin may take reasons away.")
+    _must(allowed=allowed, sentence="Only an admin may take reasons away.")
     TeamReason.objects.filter(pk=_pk(request)).delete()
     return "reasons", "The reason is taken away."
 
