@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 from .apiserver.admission import rfc3339
 from .apiserver.resources import NODES, PODS
-from .apiserver.store import Json, Store, key_of
+from .apiserver.store import Json, Store, Stored
+from .apiserver.writing import delete_object
 
 CRASH_ANNOTATION = "demo.deschedui.io/crashes"
 RUN_ANNOTATION = "demo.deschedui.io/runs-for-seconds"
@@ -75,7 +76,7 @@ def _end(store: Store, pod: Json, pace: Pace, now: datetime) -> None:
     grace = pod["metadata"].get("deletionGracePeriodSeconds", 0)
     began = datetime.fromisoformat(pod["metadata"]["deletionTimestamp"]) - timedelta(seconds=grace)
     if now >= began + timedelta(seconds=min(grace, pace.stop)) and not pod["metadata"].get("finalizers"):
-        store.remove(PODS, key_of(pod))
+        delete_object(store, PODS, Stored(pod, b"", 0), {"gracePeriodSeconds": 0})
 
 
 def _step(pod: Json, pace: Pace, now: datetime) -> Json | None:

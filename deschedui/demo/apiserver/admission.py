@@ -26,6 +26,7 @@ from .resources import (
 from .store import Json, Store
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 _NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -222,6 +223,16 @@ def _workload(resource: Resource, obj: Json) -> tuple[Json, list[Cause]]:
 
 
 _COUNTED = {REPLICA_SETS, STATEFUL_SETS}
+
+
+def check_micro_time(obj: Json, resource: Resource) -> None:
+    """Refuse an event whose `eventTime` has no microseconds: metav1.MicroTime is that strict."""
+    moment = obj.get("eventTime")
+    if resource.kind != "Event" or not isinstance(moment, str) or _MICRO_TIME.fullmatch(moment):
+        return
+    rest, layout = moment[19:], "2006-01-02T15:04:05.000000Z07:00"
+    why = f'parsing time "{moment}" as "{layout}": cannot parse "{rest}" as ".000000"'
+    raise errors.bad_request(f'Event in version "{resource.version}" cannot be handled as a Event: {why}')
 
 
 def event_faults(obj: Json) -> list[Cause]:

@@ -13,7 +13,7 @@ import msgspec
 from . import errors, eviction, reading, writing
 from .calls import Call, Reply
 from .discovery import documents
-from .resources import BY_PATH, PODS, Resource
+from .resources import BY_PATH, GROUPS, PODS, Resource
 from .store import Store
 
 Scope = MutableMapping[str, Any]
@@ -80,15 +80,9 @@ class App:
     @staticmethod
     async def _stream(lines: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
         """Send watch lines until they end or the client goes."""
-        first = await anext(lines, b"")
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 200,
-                "headers": [(b"content-type", b"application/json")],
-            }
-        )
-        work = asyncio.create_task(_forward(first, lines, send))
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        work = asyncio.create_task(_forward(lines, send))
         gone = asyncio.create_task(_until_gone(receive))
         await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
         work.cancel()
@@ -108,8 +102,7 @@ class App:
         raise errors.unauthorized()
 
 
-async def _forward(first: bytes, lines: AsyncIterator[bytes], send: Send) -> None:
-    await send({"type": "http.response.body", "body": first, "more_body": True})
+async def _forward(lines: AsyncIterator[bytes], send: Send) -> None:
     async for line in lines:
         await send({"type": "http.response.body", "body": line, "more_body": True})
 
@@ -143,11 +136,13 @@ async def _send(
     await send({"type": "http.response.body", "body": reply.body})
 
 
-def route(scope: Scope) -> Call:
-    """The resource that a path names. Raises 404 for one that is not served."""
+def route(scope: Scope) -> Call | None:
+    """The resource that a path names, None outside every group. Raises 404 for one that is not served."""
     steps = [unquote(s) for s in scope["path"].strip("/").split("/")]
     group, rest = ("", steps[2:]) if steps[0] == "api" else (steps[1], steps[3:])
     version = steps[1] if steps[0] == "api" else (steps[2] if len(steps) > 2 else "")
+    if group and group not in GROUPS:
+        return None
     namespace = ""
     if rest[:1] == ["namespaces"] and len(rest) > 2 and rest[2] != "status":
         namespace, rest = rest[1], rest[2:]

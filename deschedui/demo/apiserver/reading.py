@@ -131,16 +131,26 @@ def revision_of(text: str, prefix: str = "") -> int:
     return int(text or 0)
 
 
-async def watch(store: Store, call: Call) -> AsyncIterator[bytes]:
+def watch(store: Store, call: Call) -> AsyncIterator[bytes]:
     """The changes of a kind from a revision on, one JSON line each, until the client's timeout.
 
-    An error after the start is an event of its own: as on a real server, the answer's status is 200 by then.
+    Raises the refusals of a bad query. An error after the start is an event of its own: the status is 200 by then.
     """
+    seconds = whole(call.query.get("timeoutSeconds") or str(DEFAULT_WATCH_SECONDS))
+    try:
+        seen = revision_of(call.query.get("resourceVersion", ""))
+    except errors.ApiError as refusal:
+        raise errors.ApiError(500, refusal.message) from refusal
+    return _changes(store, call, selection(call), seen, seconds)
+
+
+async def _changes(
+    store: Store, call: Call, wanted: Wanted, seen: int, seconds: float
+) -> AsyncIterator[bytes]:
     resource, table = call.resource, store.table(table_of(call.resource))
-    ends = store.clock().timestamp() + whole(call.query.get("timeoutSeconds") or str(DEFAULT_WATCH_SECONDS))
-    bookmarks = _is_true(call, "allowWatchBookmarks")
-    seen = revision_of(call.query.get("resourceVersion", ""))
-    wanted, lists, idle = selection(call), _is_true(call, "sendInitialEvents"), False
+    ends = store.clock().timestamp() + seconds
+    bookmarks, lists = _is_true(call, "allowWatchBookmarks"), _is_true(call, "sendInitialEvents")
+    idle = False
     if seen == 0 or lists:
         seen = store.revision
         for line in _initial(store, call, complete=lists and bookmarks):

@@ -13,6 +13,7 @@ Test = Callable[[Labels], bool]
 
 _TOKEN = re.compile(r"\s*(==|!=|=|!|\(|\)|,|<|>|[^\s=!(),<>]+)")
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _OPERATORS = ("=", "==", "!=", "in", "notin", "<", ">")
 _SYMBOLS = {"=", "==", "!=", "!", "(", ")", ",", "<", ">"}
 
@@ -50,12 +51,14 @@ class _Parser:
 
     def parse(self) -> list[Requirement]:
         found: list[Requirement] = []
-        while self._peek() or found:
+        while self._peek():
             found.append(self._requirement())
             if not self._peek():
                 break
             if self._next() != ",":
                 raise bad_request(f"found '{self._tokens[self._at - 1]}', expected: ',' or 'end of string'")
+            if self._peek() in {"", *_SYMBOLS} - {"!"}:
+                raise bad_request(f"found '{self._peek()}', expected: identifier after ','")
         return found
 
     def _peek(self) -> str:
@@ -84,13 +87,16 @@ class _Parser:
     def _comparison(self, key: str) -> Requirement:
         operator = self._next()
         if operator not in _OPERATORS:
-            listed = ", ".join(sorted(("in", "notin", "=", "==", "!=", "gt", "lt")))
+            listed = "in, notin, =, ==, !=, gt, lt"
             raise bad_request(f"unable to parse requirement: found '{operator}', expected: {listed}")
         if operator in {"in", "notin"}:
             return Requirement(key, operator, self._value_set())
         if self._peek() in {"", ","}:
             return Requirement(key, operator, ("",))
-        return Requirement(key, operator, (self._next(),))
+        value = self._next()
+        if value in _SYMBOLS:
+            raise bad_request(f"unable to parse requirement: found '{value}', expected: identifier")
+        return Requirement(key, operator, (_checked(key, value),))
 
     def _value_set(self) -> tuple[str, ...]:
         opening = self._next()
@@ -104,13 +110,24 @@ class _Parser:
                 text = f"found '{found}', expected: ',', ')' or identifier"
                 raise bad_request(f"unable to parse requirement: {text}")
             values.append(found)
-        return tuple(values)
+        return tuple(values) or ("",)
 
     def _check_key(self, key: str) -> None:
         if not _KEY.fullmatch(key):
             raise bad_request(
                 f'unable to parse requirement: <nil>: Invalid value: "{key}": name part must be valid'
             )
+
+
+def _checked(key: str, value: str) -> str:
+    if _VALUE.fullmatch(value):
+        return value
+    rule = (
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
+        "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
+        "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+    )
+    raise bad_request(f'unable to parse requirement: values[0][{key}]: Invalid value: "{value}": {rule}')
 
 
 def parse_labels(text: str) -> Test:

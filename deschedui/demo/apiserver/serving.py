@@ -18,6 +18,7 @@ from .app import App
 from .certificate import self_signed
 
 SHUTDOWN_SECONDS = 1
+KEEP_ALIVE_SECONDS = 180  # as a real server: clients keep their connections between calls
 
 Background = Callable[[], Coroutine[Any, Any, None]]
 
@@ -86,6 +87,7 @@ async def serve(
             log_level="warning",
             access_log=False,
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
         with config.bind_socket() as socket:
             address = Address(f"https://127.0.0.1:{socket.getsockname()[1]}", token, identity.certificate)

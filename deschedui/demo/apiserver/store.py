@@ -19,6 +19,7 @@ from .resources import NEW_EVENTS, RESOURCES, Resource
 Json = dict[str, Any]
 
 HISTORY = 4096
+_LEFT_OUT_EMPTY = {"labels", "annotations", "finalizers", "ownerReferences"}
 _encode = msgspec.json.encode
 
 
@@ -95,7 +96,8 @@ class Store:
     def put(self, resource: Resource, obj: Json) -> Stored:
         """Store `obj` under its own name with a new resourceVersion; what it was made from stays untouched."""
         self.revision += 1
-        meta = obj["metadata"] | {"resourceVersion": str(self.revision)}
+        meta = {k: v for k, v in obj["metadata"].items() if v or k not in _LEFT_OUT_EMPTY}
+        meta["resourceVersion"] = str(self.revision)
         bare = {k: v for k, v in obj.items() if k not in {"kind", "apiVersion"}} | {"metadata": meta}
         stored = Stored(bare, _encode(bare), self.revision)
         table, key = self._tables[resource], key_of(bare)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from . import errors
-from .admission import admit, check_namespace, new_event_faults, rfc3339
+from .admission import admit, check_micro_time, check_namespace, new_event_faults, rfc3339
 from .calls import Call, Reply, checked_dry_run, read_object, read_options
 from .patches import json_patch, merge, strategic
 from .reading import found, selected
@@ -36,6 +36,7 @@ def create(store: Store, call: Call) -> Reply:
     """A new object. Raises 400, 403, 404, 409, 422 as the server does."""
     resource, table = call.resource, table_of(call.resource)
     obj = read_object(call, resource.kind, resource.group_version)
+    check_micro_time(obj, resource)
     dry = call.dry_run()
     name = obj["metadata"].get("name", "")
     if resource.namespaced:
@@ -270,6 +271,8 @@ def delete_object(
             return doomed, False
         return store.put(table, doomed).obj, False
     if not dry:
+        if resource is PODS:  # a pod is always marked first, so watches see that it is about to go
+            store.put(table, doomed)
         store.remove(table, key_of(old.obj), doomed)
         doomed = doomed | {"metadata": doomed["metadata"] | {"resourceVersion": str(store.revision)}}
     return doomed, True
