@@ -217,7 +217,7 @@ class CycleRun:
         return [
             *running.notes,
             *([frozen_sentence(frozen)] if frozen else []),
-            *(_policy_warning(each) for each in running.version.warnings),
+            *_policy_warnings(running.version.warnings),
         ]
 
 
@@ -309,9 +309,17 @@ def _limits(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def _policy_warning(warning: Mapping[str, Any]) -> str:
-    path, message = warning.get("path") or "", warning.get("message") or ""
-    return f"Policy, {path}: {message}" if path else f"Policy: {message}"
+def _policy_warnings(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is to be said about the policy, each sentence once, with the first place it is about."""
+    places: dict[str, list[str]] = {}
+    for warning in warnings:
+        places.setdefault(str(warning.get("message") or ""), []).append(str(warning.get("path") or ""))
+    return [f"Policy{_where(paths)}: {message}" for message, paths in places.items()]
+
+
+def _where(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f", {paths[0]}{more}" if paths[0] else ""
 
 
 def _late_warnings(plan: Plan, recorder: Recorder) -> list[str]:

@@ -564,6 +564,16 @@ def test_an_annotation_that_misleads_is_a_warning_of_the_cycle(runs: Runs) -> No
     assert any("shop/web-1" in warning and "evict" in warning for warning in cycle.warnings)
 
 
+def test_the_policys_warnings_are_the_cycles_too_each_once(runs: Runs) -> None:
+    text = policy_text(top="colour: red\n", extender=extender_args(ignorable=True))
+    runs.policy(text)
+    warnings = [warning for warning in runs.run().warnings if warning.startswith("Policy")]
+    assert any(
+        "ignorable is true: it means evict although nobody answered" in warning for warning in warnings
+    )
+    assert len(set(warnings)) == len(warnings)
+
+
 def test_the_timeline_begins_with_the_question(runs: Runs) -> None:
     runs.policy(policy_text(extender=extender_args()))
     runs.run()
