@@ -27,19 +27,31 @@ class CycleRow:
 
     def __init__(self, cycle: Cycle, runner: str, now: Callable[[], datetime]) -> None:
         self.cycle, self._runner, self.now = cycle, runner, now
-        self._written_at = cycle.heartbeat_at
+        self._began = self._written_at = cycle.heartbeat_at
         self._steps: list[dict[str, Any]] = []
 
     @classmethod
     def claim(cls, cycle_id: int, now: Callable[[], datetime]) -> "CycleRow | None":
-        """Take a cycle that runs and that no worker has; None where there is none of that kind."""
-        runner = token_hex(16)
+        """Take a cycle that runs and that no worker has; None where there is none of that kind.
+
+        Its deadline counts from now: what it waited for a worker is not its own time.
+        """
+        moment, runner = now(), token_hex(16)
+        cycle = Cycle.objects.filter(pk=cycle_id).only("started_at", "deadline_at").first()
+        if cycle is None:
+            return None
+        waited = max(timedelta(0), moment - cycle.started_at)
         won = Cycle.objects.filter(pk=cycle_id, state=CycleState.RUNNING, runner="").update(
-            runner=runner, heartbeat_at=now()
+            runner=runner, heartbeat_at=moment, deadline_at=cycle.deadline_at + waited
         )
         if not won:
             return None
         return cls(Cycle.objects.select_related("cluster", "started_by").get(pk=cycle_id), runner, now)
+
+    @property
+    def began(self) -> datetime:
+        """When a worker took it: the moment that ages are counted to."""
+        return self._began
 
     @property
     def out_of_time(self) -> bool:

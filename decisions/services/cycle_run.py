@@ -183,7 +183,7 @@ class CycleRun:
             seen.policy,
             seen.snapshot,
             known.answers,
-            row.cycle.started_at,
+            row.began,
             ask,
             concurrency=asking.concurrency,
             out_of_time=lambda: row.out_of_time,

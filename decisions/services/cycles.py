@@ -150,7 +150,7 @@ def run(
 
     Args:
         client: of the cycle's cluster.
-        now: read at each step (None: the database's clock); the plan itself counts ages to the cycle's start.
+        now: read at each step (None: the database's clock); the plan itself counts ages to one moment.
     """
     row = CycleRow.claim(cycle_id, now or steady_clock())
     if row is None:

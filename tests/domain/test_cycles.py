@@ -1,5 +1,6 @@
 """A cycle from its policy to its decisions."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -469,8 +470,17 @@ def test_what_was_not_asked_in_time_is_skipped_and_said(runs: Runs) -> None:
 
 def test_a_listing_that_takes_too_long_ends_the_cycle(runs: Runs) -> None:
     cycle = runs.start()
-    runs.clock.forward(minutes=11)
-    assert runs.finish(cycle).state == CycleState.INCOMPLETE
+    runs.clock.tick = timedelta(minutes=4)
+    runs.finish(cycle)
+    assert cycle.state == CycleState.INCOMPLETE
+    assert "could not be listed before the cycle's deadline" in cycle.error
+
+
+def test_waiting_for_a_worker_does_not_use_up_a_cycles_time(runs: Runs) -> None:
+    cycle = runs.start()
+    runs.clock.forward(minutes=9)
+    runs.finish(cycle)
+    assert (cycle.state, cycle.deadline_at) == (CycleState.COMPLETED, at(19 * 60))
 
 
 def test_disarming_in_the_middle_records_nothing_more(runs: Runs) -> None:
