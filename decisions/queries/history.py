@@ -1,6 +1,7 @@
 """What was decided: filters that are the address, pages by key, everything streamed where it leaves as a file.
 
-A page is one indexed query: "older than this key" on (created_at, id), never an offset and never a count.
+A page is one indexed query: "older than this key" on (created_at, id), never a count. Where a filter has no index,
+another query first says how far back this page looks.
 """
 
 from collections.abc import Iterator, Mapping
@@ -145,10 +146,17 @@ def decisions(access: Access, chosen: HistoryFilter) -> "QuerySet[Decision]":
     return rows.order_by("-created_at", "-id")
 
 
-def page(access: Access, chosen: HistoryFilter, before: str = "", *, size: int = PAGE) -> Page:
-    """The newest decisions of the filter older than the key ``before``."""
+def page(
+    access: Access,
+    chosen: HistoryFilter,
+    before: str = "",
+    *,
+    size: int = PAGE,
+    looked_at: int = LOOKED_AT,
+) -> Page:
+    """The newest decisions of the filter older than the key ``before``; may hold fewer and still have a next page."""
     key = read_key(before)
-    floor = _floor(access, chosen, key)
+    floor = _floor(access, chosen, key, looked_at)
     rows = _older(decisions(access, chosen), key).defer("forecast", "extenders", "moment")
     if floor is not None:
         at, pk = floor
@@ -167,13 +175,13 @@ def _older(rows: "QuerySet[Decision]", key: Key | None) -> "QuerySet[Decision]":
     return rows.filter(created_at__lte=at).filter(Q(created_at__lt=at) | Q(pk__lt=pk))
 
 
-def _floor(access: Access, chosen: HistoryFilter, key: Key | None) -> Key | None:
+def _floor(access: Access, chosen: HistoryFilter, key: Key | None, looked_at: int) -> Key | None:
     """The last decision that a page may look at; None: as many as there are."""
     indexed = chosen.indexed()
     if indexed == chosen:
         return None
     rows = _older(decisions(access, indexed), key)
-    return rows.values_list("created_at", "pk")[LOOKED_AT : LOOKED_AT + 1].first()
+    return rows.values_list("created_at", "pk")[looked_at : looked_at + 1].first()
 
 
 def key_of(decision: Decision) -> str:

@@ -28,6 +28,7 @@ def history(request: HttpRequest) -> HttpResponse:
         "filter": chosen,
         "days": by_day(found.rows),
         "older": found.older,
+        "searched_to": found.searched_to,
         "newest": not query.read_key(before),
         "strip": statistics.strip(access, chosen, now),
         "verdicts": Verdict.values,
