@@ -8,24 +8,15 @@ from celery import Celery
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deschedui.settings")
 
+from deschedui import broker
 from deschedui.settings import ENV
 
 
 def _broker(url: str) -> dict[str, Any]:
     if not url.startswith("filesystem://"):
         return {"broker_url": url, "broker_transport_options": {"visibility_timeout": 3600}}
-    folder = Path(url.removeprefix("filesystem://"))
-    (folder / "queue").mkdir(parents=True, exist_ok=True)
-    (folder / "control").mkdir(parents=True, exist_ok=True)
-    return {
-        "broker_url": "filesystem://",
-        "broker_transport_options": {
-            "data_folder_in": str(folder / "queue"),
-            "data_folder_out": str(folder / "queue"),
-            "control_folder": str(folder / "control"),
-            "polling_interval": 0.1,
-        },
-    }
+    broker.register()
+    return broker.options(Path(url.removeprefix("filesystem://")))
 
 
 app = Celery("deschedui")

@@ -5,6 +5,7 @@ Everything goes the way of production: the same client, tasks, pages and doors. 
 """
 
 import argparse
+import fcntl
 import os
 import secrets
 import shutil
@@ -79,14 +80,29 @@ def _arguments() -> argparse.Namespace:
 
 
 def _prepare(port: int) -> Demo:
-    folder = ROOT / "var" / "demo"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder = _own_folder()
     demo = Demo(folder, port if _is_free(port) else _free_port(), _free_port())
     policy = (Path(__file__).parent / "policy.yaml").read_text(encoding="utf-8")
     extender = f"127.0.0.1:{demo.extender_port}"
     (folder / "policy.yaml").write_text(policy.replace("${DEMO_EXTENDER}", extender), encoding="utf-8")
     return demo
+
+
+def _own_folder() -> Path:
+    """An empty folder that is ours as long as we live: a second demo beside a first one gets its own."""
+    (ROOT / "var").mkdir(exist_ok=True)
+    for number in range(1, 100):
+        folder = ROOT / "var" / (f"demo-{number}" if number > 1 else "demo")
+        lock = os.open(folder.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        return folder
+    raise SystemExit("a hundred demos run here already")
 
 
 @contextmanager
