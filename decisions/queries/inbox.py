@@ -255,7 +255,7 @@ def token_of(pks: Sequence[int]) -> str:
 
 def related(rows: "QuerySet[Decision]") -> "QuerySet[Decision]":
     """With what a row shows, in the same query, and without what it does not."""
-    return rows.select_related("cluster", "caller", "cycle").defer("extenders", "moment")
+    return rows.select_related("cluster").defer("extenders", "moment")
 
 
 def waiting(access: Access, chosen: Filter, now: datetime) -> "QuerySet[Decision]":
