@@ -21,18 +21,18 @@ from kombu.utils.json import dumps
 SCHEME = "embedded"
 
 
-class Channel(filesystem.Channel):  # type: ignore[misc]  # kombu ships no types
+class Channel(filesystem.Channel):
     """kombu's channel, with whole files."""
 
-    def _put(self, queue: str, payload: Any, **_options: Any) -> None:
+    def _put(self, queue: str, message: Any, **_options: Any) -> None:
         name = f"{round(monotonic() * 1000)}_{uuid.uuid4()}.{queue}.msg"
         try:
-            _write_whole(Path(self.data_folder_out) / name, payload)
+            _write_whole(Path(self.data_folder_out) / name, message)
         except OSError as error:
             raise ChannelError(f"the message {name} cannot be written: {error}") from error
 
-    def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
-        file = self._exchange_file(exchange)
+    def _queue_bind(self, exchange: str, routing_key: str, pattern: str | None, queue: str) -> None:
+        file: Path = self._exchange_file(exchange)  # type: ignore[attr-defined]  # the stubs lack it
         binding = filesystem.exchange_queue_t(routing_key or "", pattern or "", queue or "")
         with self._table_lock():
             bindings = self.get_table(exchange)
@@ -47,7 +47,7 @@ class Channel(filesystem.Channel):  # type: ignore[misc]  # kombu ships no types
             yield
 
 
-class Transport(filesystem.Transport):  # type: ignore[misc]  # kombu ships no types
+class Transport(filesystem.Transport):
     """``embedded://``."""
 
     Channel = Channel

@@ -17,6 +17,11 @@ def connect(folder: Path) -> Connection:
     return Connection(options["broker_url"], transport_options=options["broker_transport_options"])
 
 
+def put_all(queue: Any, number: int) -> None:
+    for each in range(number):
+        queue.put({"id": each})
+
+
 def take(queue: Any, number: int) -> list[Any]:
     taken: list[Any] = []
     while len(taken) < number:
@@ -31,8 +36,8 @@ def take(queue: Any, number: int) -> list[Any]:
 
 def test_a_reader_beside_a_writer_never_sees_half_a_message(tmp_path: Path) -> None:
     with connect(tmp_path) as writing, connect(tmp_path) as reading:
-        out, into = writing.SimpleQueue("q"), reading.SimpleQueue("q")
-        writer = threading.Thread(target=lambda: [out.put({"id": number}) for number in range(300)])
+        out, into = writing.SimpleQueue("busy"), reading.SimpleQueue("busy")
+        writer = threading.Thread(target=put_all, args=(out, 300))
         writer.start()
         taken = take(into, 300)
         writer.join()
@@ -41,9 +46,9 @@ def test_a_reader_beside_a_writer_never_sees_half_a_message(tmp_path: Path) -> N
 
 def test_messages_survive_a_restart(tmp_path: Path) -> None:
     with connect(tmp_path) as writing:
-        writing.SimpleQueue("q").put({"id": 7})
+        writing.SimpleQueue("kept").put({"id": 7})
     with connect(tmp_path) as reading:
-        assert take(reading.SimpleQueue("q"), 1) == [{"id": 7}]
+        assert take(reading.SimpleQueue("kept"), 1) == [{"id": 7}]
 
 
 def test_only_we_can_read_the_folder(tmp_path: Path) -> None:
