@@ -371,6 +371,8 @@ class ControlPlane:
         return [
             f"--kubeconfig={self.kubeconfig('admin')}",
             "--manage-all-nodes=true",
+            # Without leases the controllers take every node for lost after 50 s, and no pod is Ready any more.
+            "--node-lease-duration-seconds=40",
             "--node-ip=127.0.0.1",
             f"--server-address=127.0.0.1:{self._ports['kwok']}",
             *(f"--config={stage}" for stage in stages),
