@@ -24,10 +24,10 @@ SCHEME = "embedded"
 class Channel(filesystem.Channel):
     """kombu's channel, with whole files."""
 
-    def _put(self, queue: str, message: Any, **_options: Any) -> None:
+    def _put(self, queue: str, payload: Any, **_options: Any) -> None:  # type: ignore[override]  # as its parent does
         name = f"{round(monotonic() * 1000)}_{uuid.uuid4()}.{queue}.msg"
         try:
-            _write_whole(Path(self.data_folder_out) / name, message)
+            _write_whole(Path(self.data_folder_out) / name, payload)
         except OSError as error:
             raise ChannelError(f"the message {name} cannot be written: {error}") from error
 
