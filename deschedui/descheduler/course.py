@@ -64,7 +64,8 @@ class _Held:
     position: Position
     wish: Wish
     by: LimitKey
-    askable: bool
+    hopeful: bool
+    """It can be asked about, and an open question takes a place of that limit."""
 
 
 class Course:
@@ -90,6 +91,7 @@ class Course:
         self._listings: dict[int, Sequence[Wish]] = {}
         self._notes: list[_Note] = []
         self._held: list[_Held] = []
+        self._hopeful = 0
         self._questions: dict[QuestionKey, _Note] = {}
         self._pending_on: Counter[LimitKey] = Counter()
         self._refused: set[QuestionKey] = set()
@@ -113,6 +115,8 @@ class Course:
                     return
             elif self._at >= len(self._listing) and not self._next_unit():
                 return
+            elif self._hopeful >= ahead and self._thorough is None:
+                self._pass_over_blocked()
             if self._at < len(self._listing):
                 self._consider(self._listing[self._at])
                 self._at += 1
@@ -121,7 +125,18 @@ class Course:
         """Nobody can be nominated any more but those who have their place already."""
         if self._thorough is not None or not self._places.full:
             return False
-        return not self._pending_on[TOTAL] or len(self._held) >= ahead
+        return not self._pending_on[TOTAL] or self._hopeful >= ahead
+
+    def _pass_over_blocked(self) -> None:
+        """With enough candidates in sight, go to the next wish that no limit of a node or namespace stops."""
+        blocked, pods, open_left, listing = self._places.blocked, self._pods, self._open_left, self._listing
+        for at in range(self._at, len(listing)):
+            number = listing[at].number
+            pod = pods[number]
+            if number in open_left or blocked(pod.spec.node_name, pod.metadata.namespace) is None:
+                self._at = at
+                return
+        self._at = len(listing)
 
     def _leap(self) -> bool:
         """Go to the next wish for a pod that has its place already; False if there is none."""
@@ -170,10 +185,16 @@ class Course:
         if not self._places.holds(uid):
             blocked = self._places.blocked(pod.spec.node_name, pod.metadata.namespace)
             if blocked is not None:
-                askable = asks and recorded is None and key not in self._known
-                self._held.append(_Held((self._unit, self._at), wish, blocked, askable))
+                hopeful = asks and recorded is None and key not in self._known
+                self._hold(wish, blocked, hopeful=hopeful and self._pending_on[blocked] > 0)
                 return
         self._note(wish, key, recorded, asks=asks)
+
+    def _hold(self, wish: Wish, by: LimitKey, *, hopeful: bool) -> None:
+        """Only a thorough course remembers those that there is no reason to ask about."""
+        if hopeful or self._thorough is not None:
+            self._held.append(_Held((self._unit, self._at), wish, by, hopeful))
+            self._hopeful += hopeful
 
     def _note_recorded(self, wish: Wish, uid: str, recorded: Answer) -> None:
         """The record says no, whoever wants the pod: it is said once."""
@@ -224,7 +245,7 @@ class Course:
         room = min(ahead, most - len(asked))
         for held in self._held if room > 0 else ():
             key = self._key(held)
-            if held.askable and self._pending_on[held.by] > 0 and key not in asked and key not in self._known:
+            if held.hopeful and self._pending_on[held.by] > 0 and key not in asked and key not in self._known:
                 asked[key] = (held.position, held.wish)
                 room -= 1
                 if room == 0:
@@ -251,7 +272,7 @@ class Course:
         while self._notes and self._notes[-1].position >= position:
             self._undo(self._notes.pop())
         while self._held and self._held[-1].position >= position:
-            self._held.pop()
+            self._hopeful -= self._held.pop().hopeful
         self._unit, self._at = position
         self._listing = self._listings[self._unit]
 

@@ -7,7 +7,7 @@ node fit) is told apart from what does not, so that the latter is judged once fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -248,6 +248,22 @@ class DefaultEvictor:
         return {}
 
     # ---- the pre-eviction filter
+
+    def never_minds(self, number: int) -> bool:
+        """Whether the pre-eviction filter lets this pod through whatever else is evicted."""
+        if self._namespace_labels(self.snapshot.pods[number]) is not None or self._bad_node_selector:
+            return False
+        return not self.args.node_fit or self.node_fit.fits_whatever_goes(number)
+
+    def counted_owner(self, number: int) -> str:
+        """The owner whose replicas ``minReplicas`` counts for this pod, or '' if it counts none."""
+        owners = self.snapshot.pods[number].metadata.owner_references
+        if self.args.min_replicas < 2 or len(owners) != 1 or EVICT_ANNOTATION in self._annotations(number):
+            return ""
+        return owners[0].uid
+
+    def _annotations(self, number: int) -> Mapping[str, str]:
+        return self.snapshot.pods[number].metadata.annotations
 
     @property
     def changes_with_evictions(self) -> bool:

@@ -8,7 +8,7 @@ everything else here, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -56,7 +56,7 @@ class Groundwork:
         self.now = now
         self._wishes: dict[int, tuple[Wish, ...]] = {}
         self._numbers: dict[int, frozenset[int]] = {}
-        self._gated: dict[tuple[int, int], bool] = {}
+        self._steady: dict[int, Sequence[tuple[Wish, str, bool]]] = {}
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -120,25 +120,55 @@ class Groundwork:
         evictor = self.evictor(self.units[place])
         if not wishes or not evictor.changes_with_evictions:
             return wishes
-        return [wish for wish in wishes if _passes(evictor, wish.number, overlay)]
+        lost = overlay.lost
+        return [
+            wish
+            for wish, owner, steady in self._steadiness(place, evictor)
+            if (steady and not lost.get(owner)) or _passes(evictor, wish.number, overlay)
+        ]
+
+    def _steadiness(self, place: int, evictor: DefaultEvictor) -> Sequence[tuple[Wish, str, bool]]:
+        """With each wish: whose losses matter to it, and whether it passes for certain while there are none."""
+        found = self._steady.get(place)
+        if found is None:
+            nowhere = Overlay(self.snapshot)
+            found = self._steady[place] = [
+                (wish, evictor.counted_owner(wish.number), evictor.never_minds(wish.number))
+                for wish in self.wishes(place)
+                if not evictor.changing(wish.number, nowhere)  # replicas only ever get fewer
+            ]
+        return found
 
     def asks(self, unit: Unit, number: int) -> bool:
         """Whether the extenders of the profile are asked about this unit's nomination of the pod."""
-        decision = unit.profile.external_decision
-        if decision is None or not decision.asked:
+        index = unit.profile.index
+        if index not in self._asking:
             return False
-        if unit.plugin == EXTERNAL_DECISION:
-            return True
-        return _is_gate(unit.profile) and self._inside_gate(unit.profile, number)
+        return unit.plugin == EXTERNAL_DECISION or number in self._gated[index]
 
-    def _inside_gate(self, profile: Profile, number: int) -> bool:
-        """A gate is asked about the pods of its own pod filter; the others wait for a human."""
-        found = self._gated.get((profile.index, number))
-        if found is None:
-            args = profile.external_decision
-            found = args is not None and left_out(self.snapshot.pods[number], args) is None
-            self._gated[profile.index, number] = found
-        return found
+    @cached_property
+    def _asking(self) -> frozenset[int]:
+        """The profiles that have extenders to ask."""
+        return frozenset(
+            profile.index
+            for profile in self.policy.profiles
+            if profile.external_decision is not None and profile.external_decision.asked
+        )
+
+    @cached_property
+    def _gated(self) -> tuple[Container[int], ...]:
+        """By profile, the pods for which it has a gate. The others wait for a human."""
+        return tuple(self._gate_of(profile) for profile in self.policy.profiles)
+
+    def _gate_of(self, profile: Profile) -> Container[int]:
+        """A gate is asked about the pods of its own pod filter."""
+        args = profile.external_decision
+        if args is None or not _is_gate(profile):
+            return ()
+        everybody = range(len(self.snapshot.pods))
+        if args.namespaces is None and args.label_selector is None:
+            return everybody
+        return frozenset(number for number in everybody if left_out(self.snapshot.pods[number], args) is None)
 
     def _units(self) -> Iterator[Unit]:
         for profile in self.policy.profiles:

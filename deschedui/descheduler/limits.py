@@ -29,14 +29,22 @@ class Places:
     """Who has taken a place of which limit."""
 
     def __init__(self, limits: Limits, open_pods: Iterable[OpenPod] = ()) -> None:
-        self._limits = limits
+        self._places = {"total": limits.total, "node": limits.per_node, "namespace": limits.per_namespace}
         self._taken: Counter[LimitKey] = Counter()
+        self._full: dict[str, set[str]] = {"total": set(), "node": set(), "namespace": set()}
         self._holders: dict[str, tuple[LimitKey, ...]] = {}
         self._decisions: dict[str, str] = {}
+        if limits.total == 0:
+            self._full["total"].add(TOTAL.name)
         for pod in open_pods:
             if pod.uid not in self._holders:
                 self.take(pod.uid, pod.node, pod.namespace)
                 self._decisions[pod.uid] = pod.decision
+
+    @property
+    def full(self) -> bool:
+        """Whether the total is reached."""
+        return bool(self._full["total"])
 
     def holds(self, uid: str) -> bool:
         """Whether this pod has its places already."""
@@ -44,39 +52,36 @@ class Places:
 
     def blocked(self, node: str, namespace: str) -> LimitKey | None:
         """The first limit that has no place for one more pod of this node and namespace."""
-        if self.full:
+        full = self._full
+        if full["total"]:
             return TOTAL
-        limits = self._limits
-        if limits.per_node is not None and self._taken[LimitKey("node", node)] >= limits.per_node:
+        if node in full["node"] or self._places["node"] == 0:
             return LimitKey("node", node)
-        if (
-            limits.per_namespace is None
-            or self._taken[LimitKey("namespace", namespace)] < limits.per_namespace
-        ):
-            return None
-        return LimitKey("namespace", namespace)
-
-    @property
-    def full(self) -> bool:
-        """Whether the total is reached."""
-        return self._limits.total is not None and len(self._holders) >= self._limits.total
+        if namespace in full["namespace"] or self._places["namespace"] == 0:
+            return LimitKey("namespace", namespace)
+        return None
 
     def take(self, uid: str, node: str, namespace: str) -> None:
         """Give the pod its places."""
-        keys = self._keys(node, namespace)
-        self._holders[uid] = keys
-        self._taken.update(keys)
-
-    def give_back(self, uid: str) -> tuple[LimitKey, ...]:
-        """Free the pod's places, and say which they were."""
-        keys = self._holders.pop(uid)
-        self._taken.subtract(keys)
-        return keys
+        pairs = (TOTAL, LimitKey("node", node), LimitKey("namespace", namespace))
+        self.take_again(uid, tuple(key for key in pairs if self._places[key.kind] is not None))
 
     def take_again(self, uid: str, keys: tuple[LimitKey, ...]) -> None:
         """Undo :meth:`give_back`."""
         self._holders[uid] = keys
-        self._taken.update(keys)
+        for key in keys:
+            self._taken[key] += 1
+            if self._taken[key] >= self.limit(key):
+                self._full[key.kind].add(key.name)
+
+    def give_back(self, uid: str) -> tuple[LimitKey, ...]:
+        """Free the pod's places, and say which they were."""
+        keys = self._holders.pop(uid)
+        for key in keys:
+            self._taken[key] -= 1
+            if self._taken[key] < self.limit(key):
+                self._full[key.kind].discard(key.name)
+        return keys
 
     def keys_of(self, uid: str) -> tuple[LimitKey, ...]:
         """The limits in which the pod has a place."""
@@ -84,24 +89,10 @@ class Places:
 
     def limit(self, key: LimitKey) -> int:
         """How many places that limit has."""
-        found = {
-            "total": self._limits.total,
-            "node": self._limits.per_node,
-            "namespace": self._limits.per_namespace,
-        }[key.kind]
-        return found or 0
+        return self._places[key.kind] or 0
 
     def filled_by(self, key: LimitKey) -> tuple[str, ...]:
         """The decisions of earlier cycles that have a place in that limit."""
         return tuple(
             decision for uid, decision in self._decisions.items() if key in self._holders.get(uid, ())
         )
-
-    def _keys(self, node: str, namespace: str) -> tuple[LimitKey, ...]:
-        limits = self._limits
-        keys = [TOTAL] if limits.total is not None else []
-        if limits.per_node is not None:
-            keys.append(LimitKey("node", node))
-        if limits.per_namespace is not None:
-            keys.append(LimitKey("namespace", namespace))
-        return tuple(keys)

@@ -83,6 +83,12 @@ class NodeFit:
         self._look_again(demand, pod, number, overlay)
         return bool(demand.late & others) or self._namesake_fits(demand, pod, number, overlay, others)
 
+    def fits_whatever_goes(self, number: int) -> bool:
+        """Whether the pod fits elsewhere already now; then it does so after any evictions."""
+        return bool(
+            self._demand(number).fits & ~self._index.named(self._snapshot.pods[number].spec.node_name)
+        )
+
     def why_nowhere(self, number: int) -> tuple[str, str]:
         """For a pod that fits nowhere else: the cause of most refusals, and a sentence with counts."""
         pod = self._snapshot.pods[number]

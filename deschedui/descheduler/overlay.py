@@ -39,7 +39,8 @@ class Overlay:
         """The evicted pods in order."""
         self.marks: list[object] = []
         """For each entry of the log an object of its own, by which caches notice another course of events."""
-        self._owner_lost: defaultdict[str, int] = defaultdict(int)
+        self.lost: defaultdict[str, int] = defaultdict(int)
+        """By owner UID: how many of its pods are gone."""
 
     @property
     def removes(self) -> bool:
@@ -55,7 +56,7 @@ class Overlay:
             pod = self.snapshot.pods[number]
             self.gone_on[pod.spec.node_name].append(number)
             for uid in owner_uids(pod):
-                self._owner_lost[uid] += 1
+                self.lost[uid] += 1
 
     def take_back(self) -> None:
         """Forget the newest eviction."""
@@ -66,8 +67,8 @@ class Overlay:
             pod = self.snapshot.pods[number]
             self.gone_on[pod.spec.node_name].pop()
             for uid in owner_uids(pod):
-                self._owner_lost[uid] -= 1
+                self.lost[uid] -= 1
 
     def replicas(self, owner_uid: str) -> int:
         """How many pods of this owner there are, in any namespace, node and phase."""
-        return len(self.snapshot.numbers_of.get(owner_uid, ())) - self._owner_lost.get(owner_uid, 0)
+        return len(self.snapshot.numbers_of.get(owner_uid, ())) - self.lost.get(owner_uid, 0)
