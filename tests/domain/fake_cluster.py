@@ -67,8 +67,8 @@ class FakeCluster:
     """What the next evictions are answered with, first one first; afterwards they are accepted."""
     broken: KubeError | None = None
     """What every read raises."""
-    at_send: Callable[[EvictionRequest], None] = lambda _: None
-    after_send: Callable[[EvictionRequest], None] = lambda _: None
+    at_send: Callable[[EvictionRequest], object] = lambda _: None
+    after_send: Callable[[EvictionRequest], object] = lambda _: None
     sent: list[EvictionRequest] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
     """UIDs whose eviction was accepted, in order, one entry for each call."""

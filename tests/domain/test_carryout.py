@@ -214,7 +214,7 @@ def test_a_freeze_between_claim_and_call_holds_the_call(
 ) -> None:
     row = approved(cluster, ada)
     what = None if everything else cluster
-    fake.at_send = lambda _: freezes.freeze(cluster=what, by=SYSTEM, reason="incident", now=NOW) and None
+    fake.at_send = lambda _: freezes.freeze(cluster=what, by=SYSTEM, reason="incident", now=NOW)
     carry_out(cluster, clock)
     assert (fake.sent, status_of(row)[1]) == ([], Eviction.QUEUED)
     assert row.message == "frozen by deschedui: incident"
@@ -242,7 +242,7 @@ def test_disarming_between_claim_and_call_holds_the_call(
     cluster: Cluster, ada: User, fake: FakeCluster, clock: FakeClock
 ) -> None:
     row = approved(cluster, ada)
-    fake.at_send = lambda _: Cluster.objects.update(armed=False) and None
+    fake.at_send = lambda _: Cluster.objects.update(armed=False)
     carry_out(cluster, clock)
     assert (fake.sent, status_of(row)[1], row.message) == ([], Eviction.QUEUED, "the cluster was disarmed")
 
@@ -251,7 +251,7 @@ def test_a_call_that_would_outlast_its_lease_is_not_sent(
     cluster: Cluster, ada: User, fake: FakeCluster, clock: FakeClock
 ) -> None:
     row = approved(cluster, ada)
-    fake.at_send = lambda _: clock.advance(91) and None
+    fake.at_send = lambda _: clock.advance(91)
     carry_out(cluster, clock)
     assert (fake.sent, status_of(row)[1]) == ([], Eviction.QUEUED)
     assert "too little of its time" in row.events.filter(kind=Event.REQUEUED)[0].reason

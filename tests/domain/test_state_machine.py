@@ -8,16 +8,18 @@ database sees, however it came about; each must be an arrow of design.md section
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 from django.db import connection, transaction
+from django.db.models import Q, QuerySet
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -30,7 +32,6 @@ from decisions.models import (
     Decision,
     Eviction,
     Executor,
-    Freeze,
     Role,
     Verdict,
 )
@@ -39,6 +40,7 @@ from decisions.services.actors import SYSTEM, Actor
 from decisions.services.errors import Refused
 from deschedui.extender.outcomes import Effect
 from deschedui.kube.eviction import EvictionRequest
+from deschedui.kube.lists import IN_PROGRESS_ANNOTATION
 from tests.builders import make_ask, make_cluster, make_user
 from tests.domain import fake_cluster
 from tests.domain.fake_cluster import FakeClock, FakeCluster, a_pod, using
@@ -162,10 +164,24 @@ class Life(RuleBasedStateMachine):
         """It goes by itself, or its termination ends."""
         self.fake.pods.pop(("shop", name), None)
 
-    @rule(ready=st.integers(0, 2))
+    @rule(ready=st.sampled_from([1, 2, 2, 2]))
     def replicas(self, ready: int) -> None:
         """So many are ready now."""
         self.fake.set_ready(ready)
+
+    @rule(name=pods, mark=st.booleans())
+    def move_in_background(self, name: str, mark: bool) -> None:
+        """Somebody begins to move it and gives up, or nobody begins."""
+        pod = self.fake.pods.get(("shop", name))
+        if pod is None:
+            return
+        if mark:
+            meta = msgspec.structs.replace(pod.metadata, annotations={IN_PROGRESS_ANNOTATION: "true"})
+            self.fake.add(msgspec.structs.replace(pod, metadata=meta))
+            self.look()
+            self.fake.add(pod)
+        self.time_passes(601)
+        self.look()
 
     # --- askers
 
@@ -196,58 +212,78 @@ class Life(RuleBasedStateMachine):
     @rule(which=anything)
     def tell(self, which: int) -> None:
         """A caller asks again and may hear a yes."""
-        self.attempt(which, lambda row: evictions.tell(row.pk, by=SYSTEM, now=self.clock.now()))
+        rows = Decision.objects.filter(executor=Executor.ASKER)
+        self.attempt(rows, which, lambda row: evictions.tell(row.pk, by=SYSTEM, now=self.clock.now()))
 
     # --- people
 
-    @rule(which=anything, undo=st.sampled_from([0, 5]))
-    def approve(self, which: int, undo: int) -> None:
+    @rule(name=pods, asker=askers)
+    def ask_and_approve(self, name: str, asker: str) -> None:
+        """The usual way."""
+        self.ask(name, asker, None)
+        self.approve(0)
+
+    @rule(which=anything)
+    def approve(self, which: int) -> None:
         """Yes."""
         self.attempt(
+            Decision.objects.filter(verdict=Verdict.PENDING),
             which,
             lambda row: verdicts.approve(
-                decision_id=row.pk, version=row.version, by=self.ada, undo_seconds=undo, now=self.clock.now()
+                decision_id=row.pk, version=row.version, by=self.ada, undo_seconds=0, now=self.clock.now()
             ),
         )
 
     @rule(which=anything, verb=st.sampled_from(["deny", "undo", "take_back", "override", "retry", "go_on"]))
     def decide(self, which: int, verb: str) -> None:
-        """Whatever else a person may do."""
-        now = self.clock.now()
-        verbs: dict[str, Callable[[Decision], Any]] = {
-            "deny": lambda row: verdicts.deny(
-                decision_id=row.pk, version=row.version, by=self.ada, reason="no", now=now
+        """Whatever else a person may do, mostly where it makes sense."""
+        now, by = self.clock.now(), self.ada
+        allowed = Q(verdict=Verdict.ALLOWED)
+        verbs: dict[str, tuple[Q, Callable[..., Any]]] = {
+            "deny": (Q(verdict=Verdict.PENDING), partial(verdicts.deny, version=1, reason="no")),
+            "undo": (allowed, verdicts.undo),
+            "take_back": (allowed, partial(verdicts.take_back, reason="no")),
+            "override": (
+                Q(verdict=Verdict.DENIED),
+                partial(verdicts.override, reason="yes", pod_exists=True),
             ),
-            "undo": lambda row: verdicts.undo(decision_id=row.pk, by=self.ada, now=now),
-            "take_back": lambda row: verdicts.take_back(
-                decision_id=row.pk, by=self.ada, reason="no", now=now
-            ),
-            "override": lambda row: verdicts.override(
-                decision_id=row.pk, by=self.ada, reason="yes", pod_exists=True, now=now
-            ),
-            "retry": lambda row: evictions.retry_failed(decision_id=row.pk, by=self.ada, now=now),
-            "go_on": lambda row: evictions.go_on(decision_id=row.pk, by=self.ada, now=now),
+            "retry": (Q(eviction=Eviction.FAILED), evictions.retry_failed),
+            "go_on": (~Q(held=""), evictions.go_on),
         }
-        self.attempt(which, verbs[verb])
+        which_rows, change = verbs[verb]
+        rows = Decision.objects.filter(which_rows) if which % 5 else Decision.objects.all()
+        self.attempt(rows, which, lambda row: change(decision_id=row.pk, by=by, now=now))
 
-    def attempt(self, which: int, change: Callable[[Decision], Any]) -> None:
+    def attempt(self, rows: "QuerySet[Decision]", which: int, change: Callable[[Decision], Any]) -> None:
         """Try something on one of the decisions; to be refused is fine."""
-        rows = list(Decision.objects.order_by("-id")[:4])
-        if rows:
-            try:
-                change(rows[which % len(rows)])
-            except Refused:
-                return
+        found = list(rows.order_by("-id")[:4])
+        if found:
+            with suppress(Refused):
+                change(found[which % len(found)])
 
     # --- workers
 
     @rule(answer=st.sampled_from(sorted(ANSWERS)))
     def carry_out(self, answer: str) -> None:
         """A worker carries out what is due; the API server answers like this."""
+        self.clock.advance(1)
         scripted = ANSWERS[answer]
         self.fake.script = [scripted] if scripted else []
         carryout.carry_out(self.cluster.pk, worker="w1", clock=self.clock)
         self.fake.script = []
+
+    @rule(name=pods, answer=st.sampled_from(sorted(ANSWERS)))
+    def the_whole_way(self, name: str, answer: str) -> None:
+        """Asked for, approved, carried out, answered like this."""
+        self.ask_and_approve(name, "policy")
+        self.carry_out(answer)
+
+    @rule(name=pods, asker=askers)
+    def approved_too_late(self, name: str, asker: str) -> None:
+        """Approved, and then the pod goes by itself; a worker or a look finds out first."""
+        self.ask_and_approve(name, asker)
+        self.tell(0)
+        self.pod_goes(name)
 
     @rule(where=st.sampled_from(["at_send", "after_send"]))
     def die(self, where: str) -> None:
@@ -273,27 +309,28 @@ class Life(RuleBasedStateMachine):
 
     # --- the whole cluster
 
-    @rule()
-    @precondition(lambda self: not Freeze.objects.filter(lifted_at=None).exists())
-    def freeze(self) -> None:
-        """Stop."""
-        freezes.freeze(cluster=None, by=SYSTEM, reason="incident", now=self.clock.now())
+    @rule(everything=st.booleans())
+    def freeze_for_a_while(self, everything: bool) -> None:
+        """Stop; whatever is due waits."""
+        what = None if everything else self.cluster
+        frozen = freezes.freeze(cluster=what, by=SYSTEM, reason="incident", now=self.clock.now())
+        self.carry_out("accepted")
+        freezes.lift(freeze_id=frozen.pk, by=SYSTEM, now=self.clock.now())
 
     @rule()
-    def lift(self) -> None:
-        """Go on."""
-        for frozen in Freeze.objects.filter(lifted_at=None):
-            freezes.lift(freeze_id=frozen.pk, by=SYSTEM, now=self.clock.now())
-
-    @rule()
-    def disarm(self) -> None:
-        """Only observe, for a while."""
+    def observe_for_a_while(self) -> None:
+        """Only observe, then evict again."""
         clusters.disarm(cluster=Cluster.objects.get(), by=SYSTEM, now=self.clock.now())
-
-    @rule()
-    def arm(self) -> None:
-        """Evict again."""
+        self.carry_out("accepted")
         clusters.arm(cluster=Cluster.objects.get(), by=SYSTEM, now=self.clock.now())
+
+    @rule(name=pods)
+    def end_and_come_back(self, name: str) -> None:
+        """A pod ends, its replacement comes, and somebody looks."""
+        self.pod_goes(name)
+        self.look()
+        self.new_pod(name)
+        self.look()
 
     # --- what always holds
 
@@ -341,8 +378,6 @@ class Life(RuleBasedStateMachine):
 
     def everything_ends(self) -> None:
         """No decision is lost: given time and a cluster that answers, each of them ends."""
-        self.lift()
-        self.arm()
         for name in PODS:
             self.pod_goes(name)
         for _ in range(4):
@@ -359,10 +394,10 @@ class Life(RuleBasedStateMachine):
 
 
 def test_whatever_happens_is_an_arrow_and_everything_ends() -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Life,
         settings=settings(
-            max_examples=20,
+            max_examples=25,
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=list(HealthCheck),
