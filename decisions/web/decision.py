@@ -271,7 +271,12 @@ def redraw(
         return render(request, "decision.html", context, status=status)
     target = request.headers.get("HX-Target", "")
     if not target.startswith("d-"):
-        return render(request, "_decision.html", context, status=status)
+        return render(
+            request,
+            "_decision_answered.html" if request.method == "POST" else "_decision.html",
+            context,
+            status=status,
+        )
     params = request.POST if request.method == "POST" else request.GET
     template = "_after.html" if params.get("table") == "after" else "_row.html"
     return render(
