@@ -60,7 +60,7 @@ _ANALYTICS = {
     "spark-driver": Answer(
         500, b"panic: runtime error: index out of range [7] with length 7\n", media="text/plain"
     ),
-    "airflow-web": Answer(200, b'{"error": "the scheduler\'s database does not answer"}'),
+    "airflow-web": Answer(200, b'{"allow": true, "error": "the scheduler\'s database does not answer"}'),
     "jupyter": Answer(
         200, b"<!doctype html><title>Sign in</title><h1>Sign in to continue</h1>", media="text/html"
     ),

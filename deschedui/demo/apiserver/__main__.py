@@ -2,7 +2,9 @@
 
 import argparse
 import asyncio
+import errno
 import secrets
+import sys
 from pathlib import Path
 
 from deschedui.demo.controller import Controller
@@ -48,7 +50,12 @@ def main() -> None:
         print(f"The demo's API server listens on {address.url}", flush=True)
 
     app = App(store, {token: "demo-admin"})
-    asyncio.run(serve(app, port=options.port, token=token, ready=ready, background=controller.run))
+    try:
+        asyncio.run(serve(app, port=options.port, token=token, ready=ready, background=controller.run))
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        sys.exit(f"port {options.port} on 127.0.0.1 is taken: choose another with --port")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import base64
 import contextlib
 import json
 import os
+import socket
 import tempfile
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ def write_private(path: Path, text: str) -> None:
 async def serve(
     app: App, *, port: int, token: str, ready: Callable[[Address], None], background: Background | None = None
 ) -> None:
-    """Serve on 127.0.0.1 until a signal ends it, `background` beside it. Exits where the port is taken."""
+    """Serve until a signal ends it, `background` beside it. Raises OSError where the port is taken."""
     identity = self_signed()
     with tempfile.TemporaryDirectory(prefix="deschedui-demo-") as folder:
         certificate, key = Path(folder, "server.crt"), Path(folder, "server.key")
@@ -78,8 +79,6 @@ async def serve(
         write_private(key, identity.key)
         config = uvicorn.Config(
             app,
-            host="127.0.0.1",
-            port=port,
             ssl_certfile=certificate,
             ssl_keyfile=key,
             lifespan="off",
@@ -89,11 +88,30 @@ async def serve(
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
-        with config.bind_socket() as socket:
-            address = Address(f"https://127.0.0.1:{socket.getsockname()[1]}", token, identity.certificate)
+        with _listening(port) as listener:
+            address = Address(f"https://127.0.0.1:{listener.getsockname()[1]}", token, identity.certificate)
             async with _beside(background):
-                ready(address)
-                await uvicorn.Server(config).serve(sockets=[socket])
+                await _Server(config, lambda: ready(address)).serve(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it listens and signals are caught."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+
+def _listening(port: int) -> socket.socket:
+    """A socket on 127.0.0.1 that names its protocol: asyncio sets TCP_NODELAY only then (else 40 ms an answer)."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    return listener
 
 
 @contextlib.asynccontextmanager
