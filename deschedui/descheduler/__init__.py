@@ -28,12 +28,10 @@ What is where:
 ``evictor``          DefaultEvictor; ``podfilter``: the filter that every plugin has
 ``plugins``          the table of plugins, their arguments, and how each decides; ``strategies`` lists those
                      that nominate
-``policy``           reading and judging a policy
-``groundwork``       what all plans of a cycle share; ``limits``: who has taken a place
-``course``           one way through a plan, resumed where an answer changes it
-``plan``             ``plan(policy, snapshot, answers, now)``; ``results``: its words
-``rounds``           ``decide``: plan, ask, plan again
-``forecast``         what an eviction would do, for people
-``durations``        how long, in words
-===================  ===================================================================================
+``policy``           reading and judging a policy ``groundwork``       what all plans of a cycle share;
+``limits``: who has taken a place ``course``           one way through a plan, resumed where an answer
+changes it; ``findings``: who was left alone ``plan``             ``plan(policy, snapshot, answers, now)``;
+``results``: its words ``rounds``           ``decide``: plan, ask, plan again ``forecast``         what an
+eviction would do, for people ``durations``        how long, in words ===================
+===================================================================================
 """

@@ -7,15 +7,16 @@ otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 from .evictor import warnings_of
 from .nodefit import NodeFit
-from .nodeset import is_ready
+from .nodeset import is_ready, numbers
 from .objects import OwnerReference, PersistentVolumeClaim, Pod, PodDisruptionBudget, Workload
 from .policy.model import Policy
 from .quantities import milli
@@ -136,6 +137,10 @@ def forecast_all(
     return tuple(forecaster.of(pod, reserve=True) for pod in pods)
 
 
+_Outlook = tuple[list[int], dict[str, str], dict[str, int]]
+"""Numbers of the nodes where it fits, what others miss, and how many miss what."""
+
+
 class Forecaster:
     """Forecasts over one snapshot, with what they share worked out once."""
 
@@ -145,6 +150,7 @@ class Forecaster:
         self._fit = NodeFit(snapshot)
         self._room = Room(snapshot)
         self._reserved: dict[int, Amounts] = {}
+        self._outlooks: dict[Hashable, _Outlook] = {}
 
     def of(self, pod: Pod, *, reserve: bool = False) -> Forecast:
         """The forecast of a pod. With ``reserve`` its place is taken for those that come after."""
@@ -180,28 +186,34 @@ class Forecaster:
             warnings=(*warnings_of(pod), *self._warnings(workload, pdbs)),
         )
 
-    def _nodes(self, pod: Pod, requests: Amounts) -> tuple[list[int], dict[str, str], dict[str, int]]:
-        fitting: list[int] = []
-        missing: dict[str, str] = {}
-        counts: dict[str, int] = {}
-        for place, node in enumerate(self._snapshot.nodes):
-            name = node.metadata.name
-            if name == pod.spec.node_name:
-                continue
-            cause, reason = self._obstacle(pod, place, requests)
-            if not cause:
-                fitting.append(place)
-                continue
-            counts[cause] = counts.get(cause, 0) + 1
-            if len(missing) < MOST_NODES:
-                missing[name] = reason
-        return fitting, missing, counts
+    def _nodes(self, pod: Pod, requests: Amounts) -> _Outlook:
+        """The same for all pods of a kind on a node, unless a namesake plays a part in its anti-affinity."""
+        name = pod.metadata.name if pod.spec.affinity else ""
+        key = (self._fit.kind_of(pod, requests), pod.spec.node_name, name)
+        found = self._outlooks.get(key)
+        if found is None:
+            found = self._outlooks[key] = self._look_around(pod, requests)
+        return found
 
-    def _obstacle(self, pod: Pod, place: int, requests: Amounts) -> tuple[str, str]:
+    def _look_around(self, pod: Pod, requests: Amounts) -> _Outlook:
+        index = self._snapshot.node_index
+        others = left = index.all & ~index.named(pod.spec.node_name)
+        counts: dict[str, int] = {}
+        for cause, nodes in (("notReady", index.ready), *self._fit.steps(pod, requests)):
+            if lost := (left & ~nodes).bit_count():
+                counts[cause] = lost
+            left &= nodes
+        missing = {
+            self._snapshot.nodes[place].metadata.name: self._obstacle(pod, place, requests)
+            for place in islice(numbers(others & ~left), MOST_NODES)
+        }
+        return list(numbers(left)), missing, counts
+
+    def _obstacle(self, pod: Pod, place: int, requests: Amounts) -> str:
         if not is_ready(self._snapshot.nodes[place]):
-            return "notReady", "is not ready"
+            return "is not ready"
         misfit = self._fit.misfit(pod, place, requests=requests)
-        return (misfit.kind, misfit.reason) if misfit else ("", "")
+        return misfit.reason if misfit else ""
 
     def _target(self, fitting: Iterable[int], requests: Amounts) -> int | None:
         return next((place for place in fitting if self._has_room(place, requests)), None)

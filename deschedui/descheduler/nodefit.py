@@ -7,7 +7,7 @@ lost a pod since are looked at again. Evictions only ever make room, so a node t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -66,7 +66,7 @@ class NodeFit:
         self.candidates = snapshot.node_index.all if candidates is None else candidates
         self._room = Room(snapshot)
         self._apart = AntiAffinity(snapshot)
-        self._demands: dict[object, _Demand] = {}
+        self._demands: dict[Hashable, _Demand] = {}
         self._demand_of: dict[int, _Demand] = {}
         self._matching: dict[tuple[tuple[tuple[str, str], ...], NodeSelector | None], NodeSet] = {}
         self._tolerated: dict[tuple[Toleration, ...], NodeSet] = {}
@@ -126,6 +126,20 @@ class NodeFit:
             return None
         return self._shortage(pod_requests(pod) if requests is None else requests, place, gone)
 
+    def steps(self, pod: Pod, requests: Amounts) -> list[tuple[str, NodeSet]]:
+        """For each cause of :class:`Misfit`, in order, the nodes of the snapshot that it does not keep off."""
+        demand = self._new_demand(pod, requests)
+        apart = demand.apart
+        for place in numbers(self._apart.namesake_nodes(pod) & ~apart):
+            apart |= (not self._apart.kept_from(pod, place)) << place
+        return [
+            ("cordoned", self._index.schedulable),
+            ("selector", demand.matching),
+            ("taints", demand.tolerated),
+            ("antiAffinity", apart),
+            *demand.roomy.items(),
+        ]
+
     def _shortage(self, requests: Amounts, place: int, gone: Collection[int]) -> Misfit | None:
         if self._room.free(place, PODS, gone) < 1000:
             count = self._room.pods_on(place, gone)
@@ -141,6 +155,11 @@ class NodeFit:
 
     # ---- demands
 
+    def kind_of(self, pod: Pod, requests: Amounts) -> Hashable:
+        """Equal for pods that fit on the same nodes, but for the one they are on and for namesakes."""
+        apart = self._apart.key(pod)
+        return _selector_key(pod), pod.spec.tolerations, tuple(sorted(requests.items())), apart
+
     def _demand(self, number: int) -> _Demand:
         found = self._demand_of.get(number)
         if found is None:
@@ -149,12 +168,7 @@ class NodeFit:
 
     def _shared_demand(self, number: int) -> _Demand:
         pod, requests = self._snapshot.pods[number], self._snapshot.requests[number]
-        key = (
-            _selector_key(pod),
-            pod.spec.tolerations,
-            tuple(sorted(requests.items())),
-            self._apart.key(pod),
-        )
+        key = self.kind_of(pod, requests)
         found = self._demands.get(key)
         if found is None:
             found = self._demands[key] = self._new_demand(pod, requests)

@@ -14,6 +14,8 @@ NO_EXECUTE: Final = "NoExecute"
 HARD: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
 """Effects that keep a pod off a node."""
 
+_SHOWN: Final = 5
+
 # Kubernetes compares only numbers that are written in the one canonical way.
 _CANONICAL_INTEGER: Final = re.compile(r"-?[1-9][0-9]{0,18}|0", re.ASCII)
 
@@ -51,7 +53,8 @@ def show(taint: Taint) -> str:
 def show_all(taints: Iterable[Taint]) -> str:
     """``taint a:NoSchedule`` or ``taints a:NoSchedule, b:NoSchedule``."""
     shown = [show(taint) for taint in taints]
-    return f"{'taint' if len(shown) == 1 else 'taints'} {', '.join(shown)}"
+    rest = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return f"{'taint' if len(shown) == 1 else 'taints'} {', '.join(shown[:_SHOWN])}{rest}"
 
 
 def _compares(toleration: Toleration, taint: Taint) -> bool:

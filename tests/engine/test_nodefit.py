@@ -211,6 +211,18 @@ def fits_one_by_one(snapshot: Snapshot, number: int, overlay: Overlay) -> bool:
     )
 
 
+@given(clusters())
+def test_the_steps_for_all_nodes_equal_those_of_each_node_alone(snapshot: Snapshot) -> None:
+    fit = NodeFit(snapshot)
+    for number, pod in enumerate(snapshot.pods):
+        requests = snapshot.requests[number]
+        for place, node in enumerate(snapshot.nodes):
+            kept_off = [cause for cause, nodes in fit.steps(pod, requests) if not nodes >> place & 1]
+            alone = fit.misfit(pod, place)
+            if node.metadata.name != pod.spec.node_name:
+                assert (alone.kind if alone else None) == next(iter(kept_off), None)
+
+
 def check_all(fit: NodeFit, snapshot: Snapshot, overlay: Overlay, numbers: Sequence[int]) -> None:
     for number in numbers:
         assert fit.fits_elsewhere(number, overlay) == fits_one_by_one(snapshot, number, overlay)

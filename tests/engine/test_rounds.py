@@ -254,7 +254,7 @@ def goes(item: Nomination) -> bool:
     return item.answer is None or item.answer.evicts
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(cycles())
 def test_the_result_is_that_of_asking_one_by_one(
     cycle: tuple[Policy, Snapshot, Answers, Extender, int],

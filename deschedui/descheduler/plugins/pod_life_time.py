@@ -87,7 +87,7 @@ def _has_lasted(condition: Condition, seconds: int, now: datetime) -> bool:
 
 
 def _describe(condition: Condition, now: datetime) -> str:
-    because = f" ({condition.reason})" if condition.reason else ""
+    because = f" ({condition.reason[:100]})" if condition.reason else ""
     since = condition.last_transition_time
     lasting = f" for {durations.human(now - since)}" if since is not None and since <= now else ""
     return f"has had the condition {condition.type}={condition.status}{because}{lasting}"
