@@ -109,8 +109,11 @@ class Snapshot:
 
     def pdbs_for(self, pod: Pod) -> tuple[PodDisruptionBudget, ...]:
         """The budgets whose selector matches the pod. No selector matches none, an empty one all."""
-        budgets = self._pdbs_by_namespace.get(pod.metadata.namespace, ())
-        return tuple(pdb for pdb in budgets if _covers(pdb, pod))
+        namespace, labels = pod.metadata.namespace, pod.metadata.labels
+        places = list(self._pdbs_by_label.get((namespace, "", ""), ()))
+        for label in labels.items():
+            places += self._pdbs_by_label.get((namespace, *label), ())
+        return tuple(pdb for place in sorted(places) if _selects(pdb := self.pdbs[place], labels))
 
     # ---- numbers
 
@@ -179,8 +182,17 @@ class Snapshot:
         return {node.metadata.name: node for node in self.nodes}
 
     @cached_property
-    def _pdbs_by_namespace(self) -> Mapping[str, tuple[PodDisruptionBudget, ...]]:
-        return _grouped((pdb.metadata.namespace, pdb) for pdb in self.pdbs)
+    def _pdbs_by_label(self) -> Mapping[tuple[str, str, str], tuple[int, ...]]:
+        """Places of the budgets that can match at all, by namespace and one label that they demand."""
+        usable = (
+            (pdb.metadata.namespace, pdb.spec.selector, place)
+            for place, pdb in enumerate(self.pdbs)
+            if pdb.spec.selector is not None and not pdb.spec.selector.problem()
+        )
+        return _grouped(
+            ((namespace, *next(iter((selector.match_labels or {}).items()), ("", ""))), place)
+            for namespace, selector, place in usable
+        )
 
     def _sum(self, numbers: Iterable[int]) -> Amounts:
         total: Amounts = {}
@@ -203,9 +215,8 @@ def owner_uids(pod: Pod) -> tuple[str, ...]:
     return tuple(dict.fromkeys(owner.uid for owner in owners))
 
 
-def _covers(pdb: PodDisruptionBudget, pod: Pod) -> bool:
-    selector = pdb.spec.selector
-    return selector is not None and not selector.problem() and selector.matches(pod.metadata.labels)
+def _selects(pdb: PodDisruptionBudget, labels: Mapping[str, str]) -> bool:
+    return pdb.spec.selector is not None and pdb.spec.selector.matches(labels)
 
 
 def _grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, tuple[V, ...]]:
