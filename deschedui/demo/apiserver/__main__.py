@@ -52,6 +52,8 @@ def main() -> None:
     app = App(store, {token: "demo-admin"})
     try:
         asyncio.run(serve(app, port=options.port, token=token, ready=ready, background=controller.run))
+    except KeyboardInterrupt:
+        print("The demo's API server has ended")
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise

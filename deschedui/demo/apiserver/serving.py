@@ -16,7 +16,7 @@ import uvicorn
 import yaml
 
 from .app import App
-from .certificate import self_signed
+from .certificate import Identity, self_signed
 
 SHUTDOWN_SECONDS = 1
 KEEP_ALIVE_SECONDS = 180  # as a real server: clients keep their connections between calls
@@ -73,6 +73,15 @@ async def serve(
 ) -> None:
     """Serve until a signal ends it, `background` beside it. Raises OSError where the port is taken."""
     identity = self_signed()
+    config = _config(app, identity)
+    with _listening(port) as listener:
+        address = Address(f"https://127.0.0.1:{listener.getsockname()[1]}", token, identity.certificate)
+        async with _beside(background):
+            await _Server(config, lambda: ready(address)).serve(sockets=[listener])
+
+
+def _config(app: App, identity: Identity) -> uvicorn.Config:
+    """The server's settings; the key is on the disk only while TLS reads it."""
     with tempfile.TemporaryDirectory(prefix="deschedui-demo-") as folder:
         certificate, key = Path(folder, "server.crt"), Path(folder, "server.key")
         write_private(certificate, identity.certificate)
@@ -88,10 +97,8 @@ async def serve(
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
-        with _listening(port) as listener:
-            address = Address(f"https://127.0.0.1:{listener.getsockname()[1]}", token, identity.certificate)
-            async with _beside(background):
-                await _Server(config, lambda: ready(address)).serve(sockets=[listener])
+        config.load()
+    return config
 
 
 class _Server(uvicorn.Server):
