@@ -34,9 +34,15 @@ def human(span: timedelta) -> str:
 
 
 def exact(span: timedelta) -> str:
-    """The span to the second, without parts that are zero: ``24h1s``, ``1h30m``, ``0s``."""
-    seconds = int(span.total_seconds())
-    parts = ((seconds // _HOUR, "h"), (seconds % _HOUR // _MINUTE, "m"), (seconds % _MINUTE, "s"))
+    """The span to the second, without parts that are zero: ``7d10m``, ``24h1s``, ``1h30m``, ``0s``.
+
+    Days begin where kubectl begins with them, at 48 hours.
+    """
+    days, rest = divmod(int(span.total_seconds()), _DAY)
+    if days < 2:
+        days, rest = 0, rest + days * _DAY
+    hours, rest = divmod(rest, _HOUR)
+    parts = ((days, "d"), (hours, "h"), (rest // _MINUTE, "m"), (rest % _MINUTE, "s"))
     return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
 
 

@@ -55,3 +55,7 @@ def test_a_limit_is_never_rounded() -> None:
 
 def test_zero_is_said_too() -> None:
     assert exact(timedelta(0)) == "0s"
+
+
+def test_a_week_and_some_minutes_stays_in_days() -> None:
+    assert against(timedelta(days=7, minutes=10), timedelta(days=7)) == ("7d10m", "7d")
