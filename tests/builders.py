@@ -24,6 +24,20 @@ FORECAST: dict[str, Any] = {
     "warnings": [],
 }
 
+WANTED: dict[str, Any] = {
+    "namespace": "shop",
+    "pod_name": "web-5fc9-kdpx9",
+    "node": "n1",
+    "owner_kind": "ReplicaSet",
+    "owner_name": "web-5fc9",
+    "owner_uid": "rs-uid",
+    "workload": "Deployment/web",
+    "profile": "default",
+    "plugin": "PodLifeTime",
+    "reason": "pod is 26h old, the policy allows at most 24h",
+    "forecast": FORECAST,
+}
+
 
 def at(seconds: float) -> datetime:
     """NOW plus some seconds."""
@@ -60,17 +74,7 @@ def make_ask(cluster: Cluster, **fields: Any) -> Ask:
     defaults: dict[str, Any] = {
         "cluster": cluster,
         "pod_uid": str(uuid.uuid4()),
-        "namespace": "shop",
-        "pod_name": "web-5fc9-kdpx9",
-        "node": "n1",
-        "owner_kind": "ReplicaSet",
-        "owner_name": "web-5fc9",
-        "owner_uid": "rs-uid",
-        "workload": "Deployment/web",
-        "profile": "default",
-        "plugin": "PodLifeTime",
-        "reason": "pod is 26h old, the policy allows at most 24h",
-        "forecast": FORECAST,
+        **WANTED,
     }
     return Ask(**{**defaults, **fields})
 
@@ -83,17 +87,7 @@ def make_decision(cluster: Cluster, **fields: Any) -> Decision:
         "asker_name": "our policy",
         "executor": Executor.US,
         "pod_uid": str(uuid.uuid4()),
-        "namespace": "shop",
-        "pod_name": "web-5fc9-kdpx9",
-        "node": "n1",
-        "owner_kind": "ReplicaSet",
-        "owner_name": "web-5fc9",
-        "owner_uid": "rs-uid",
-        "workload": "Deployment/web",
-        "profile": "default",
-        "plugin": "PodLifeTime",
-        "reason": "pod is 26h old, the policy allows at most 24h",
-        "forecast": FORECAST,
+        **WANTED,
         "nominated_at": NOW,
         "created_at": NOW,
         "updated_at": NOW,
