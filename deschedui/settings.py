@@ -193,9 +193,14 @@ LOGGING = {
                 structlog.stdlib.add_log_level,
                 structlog.processors.TimeStamper(fmt="iso"),
             ],
-            "processor": structlog.dev.ConsoleRenderer(colors=False)
-            if DEBUG
-            else structlog.processors.JSONRenderer(),
+            "processors": [
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *(
+                    [structlog.dev.ConsoleRenderer(colors=False)]
+                    if DEBUG
+                    else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+                ),
+            ],
         }
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["mask"]}},
