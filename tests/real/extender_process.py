@@ -27,7 +27,7 @@ def answer(pod: dict[str, Any]) -> dict[str, Any]:
 class Handler(BaseHTTPRequestHandler):
     """One question."""
 
-    def do_POST(self) -> None:  # noqa: N802 - the base class names it
+    def do_POST(self) -> None:
         """Answer it; somebody who has gone meanwhile is told nothing."""
         question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         body = json.dumps(answer(question["pod"])).encode()
@@ -39,9 +39,15 @@ class Handler(BaseHTTPRequestHandler):
         except OSError:
             self.close_connection = True
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Quiet."""
 
 
+class Server(ThreadingHTTPServer):
+    """Takes as many questions at once as a cycle asks."""
+
+    request_queue_size = 128
+
+
 if __name__ == "__main__":
-    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+    Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -18,6 +19,8 @@ import yaml
 
 from tests.real.controlplane import ROOT
 from tests.real.ports import free_port
+
+logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for each call would bury what matters
 
 PASSWORD = "correct horse battery"
 CLUSTER = "real"
@@ -42,8 +45,9 @@ class Process:
     file: IO[bytes] = field(repr=False)
 
     def tail(self) -> str:
-        """The end of its log."""
-        return self.log.read_text(encoding="utf-8", errors="replace")[-3000:]
+        """The end of its log, without the ticks."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join([line for line in lines if ".tick" not in line][-20:])
 
     def end(self) -> None:
         """Ask it to end, then make it."""
@@ -122,7 +126,9 @@ class Product:
         self.start("worker", deployed_command("worker"), kubeconfig="worker")
         self.start("beat", deployed_command("beat", **{"/tmp/beat-schedule": schedule}), kubeconfig="")
         self.wait(self._serves, "web")
-        self.wait(lambda: self.api("GET", f"clusters/{CLUSTER}/")["contacted_at"], "the first look at the cluster")
+        self.wait(
+            lambda: self.api("GET", f"clusters/{CLUSTER}/")["contacted_at"], "the first look at the cluster"
+        )
 
     def start(self, name: str, argv: Sequence[str], *, kubeconfig: str) -> Process:
         """Start one more process, with the kubeconfig of an account ('': without any)."""
@@ -174,13 +180,19 @@ class Product:
         deadline = time.monotonic() + seconds
         while not ready():
             ended = [process.name for process in self._processes if process.popen.poll() is not None]
-            late = time.monotonic() > deadline
-            assert not ended and not late, f"{what}: {ended or 'not in time'}\n{self.logs()}"
+            assert not ended, f"{what}: {', '.join(ended)} ended\n{self.logs()}"
+            assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s\n{self.logs()}"
             time.sleep(0.2)
 
     def logs(self) -> str:
         """The ends of all logs."""
         return "\n".join(f"--- {process.name}\n{process.tail()}" for process in self._processes)
+
+    def errors(self) -> list[str]:
+        """What web, worker and beat have logged as an error."""
+        texts = [process.log.read_text(encoding="utf-8", errors="replace") for process in self._processes]
+        lines = [line for text in texts for line in text.splitlines()]
+        return [line for line in lines if '"level": "error"' in line or "Traceback" in line]
 
     def api(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """One call of the REST API as ``root``, an admin."""
@@ -215,5 +227,15 @@ class Product:
 
     def wait_for_eviction(self, pk: int, *statuses: str, seconds: float = START_SECONDS) -> dict[str, Any]:
         """Wait until a decision's eviction has one of these statuses, and return the decision."""
-        self.wait(lambda: self.decision(pk)["eviction"] in statuses, f"{self.decision(pk)} {statuses}", seconds)
+        try:
+            self.wait(lambda: self.decision(pk)["eviction"] in statuses, " or ".join(statuses), seconds)
+        except AssertionError as late:
+            raise AssertionError(f"{self.story(pk)}\n{late}") from None
         return self.decision(pk)
+
+    def story(self, pk: int) -> str:
+        """A decision's state and timeline, a line each."""
+        row = self.decision(pk)
+        events = [f"  {each['at']} {each['kind']}: {each['reason']}" for each in row["timeline"]]
+        head = f"decision {pk}: {row['verdict']}, {row['eviction']}, {row['cause']} {row['message']} {row['held']}"
+        return "\n".join([head, *events])
