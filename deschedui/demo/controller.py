@@ -6,13 +6,14 @@ from datetime import datetime, timedelta
 
 from . import budgets, scheduling
 from .apiserver.admission import rfc3339
-from .apiserver.resources import NODES, PODS
-from .apiserver.store import Json, Store
+from .apiserver.resources import EVENTS, NODES, PODS
+from .apiserver.store import Json, Store, key_of
 from .kubelets import INSTANT, Pace, reconcile_nodes, reconcile_pods
 from .workloads import Workloads, collect_garbage
 
 TICK_SECONDS = 0.2
 MAINTENANCE = timedelta(minutes=3)
+EVENTS_KEPT = timedelta(hours=1)
 TAINT = {"key": "maintenance", "value": "kernel-update", "effect": "NoSchedule"}
 
 _log = logging.getLogger(__name__)
@@ -26,6 +27,7 @@ class Controller:
         self._drama = drama
         self._pace = pace or (Pace() if drama else INSTANT)
         self._moved: datetime | None = None
+        self._swept: datetime | None = None
 
     async def run(self) -> None:
         """Step until cancelled. A step that fails is logged; the next one tries again."""
@@ -43,6 +45,7 @@ class Controller:
             self._move_maintenance(now)
         reconcile_nodes(store, now)
         collect_garbage(store)
+        self._forget_events(now)
         Workloads(store, now).reconcile()
         scheduling.reconcile(store, store.all(PODS), now)
         reconcile_pods(store, self._pace, now)
@@ -55,6 +58,15 @@ class Controller:
             self.step(now)
             if self._store.revision == before:
                 return
+
+    def _forget_events(self, now: datetime) -> None:
+        """Remove events that are older than an hour, as a real server does; looked at once a minute."""
+        if self._swept and now < self._swept + timedelta(minutes=1):
+            return
+        self._swept = now
+        for event in self._store.all(EVENTS):
+            if datetime.fromisoformat(event["metadata"]["creationTimestamp"]) + EVENTS_KEPT < now:
+                self._store.remove(EVENTS, key_of(event))
 
     def _move_maintenance(self, now: datetime) -> None:
         """Take the maintenance taint to the next node, every few minutes."""

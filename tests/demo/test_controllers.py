@@ -3,7 +3,7 @@
 import pytest
 
 from deschedui.demo.apiserver.errors import ApiError
-from deschedui.demo.apiserver.resources import DAEMON_SETS, JOBS, NODES, PODS, STATEFUL_SETS
+from deschedui.demo.apiserver.resources import DAEMON_SETS, EVENTS, JOBS, NODES, PODS, STATEFUL_SETS
 from deschedui.demo.controller import MAINTENANCE, TAINT
 from deschedui.demo.kubelets import CRASH_ANNOTATION, Pace
 from deschedui.demo.workloads import AGE_ANNOTATION
@@ -178,6 +178,16 @@ def test_a_cordoned_node_is_tainted_until_it_is_free_again() -> None:
     cluster.store.put(NODES, next(cluster.store.all(NODES)) | {"spec": {}})
     cluster.pass_time()
     assert next(cluster.store.all(NODES))["spec"] == {}
+
+
+def test_events_are_kept_for_an_hour() -> None:
+    cluster = Cluster()
+    involved = {"kind": "Pod", "namespace": "shop", "name": "cart"}
+    cluster.add(EVENTS, {"metadata": {"name": "e"}, "involvedObject": involved})
+    cluster.pass_time(3600)
+    assert len(list(cluster.store.all(EVENTS))) == 1
+    cluster.pass_time(61)
+    assert list(cluster.store.all(EVENTS)) == []
 
 
 def test_the_maintenance_taint_moves_on() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from deschedui.demo.apiserver.app import MAX_BODY, App
 from deschedui.demo.apiserver.calls import Call
 from deschedui.demo.apiserver.certificate import Identity, self_signed
 from deschedui.demo.apiserver.reading import watch
@@ -140,3 +141,38 @@ def test_the_history_is_bounded() -> None:
     assert len(store.table(PODS).changes) == HISTORY
     assert store.at(PODS, 2) is None
     assert store.at(PODS, store.revision - 1) is not None
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"metadata": {"name": "p"}, "spec": [1]}', b'{"metadata": {"name": 7}, "spec": {}}']
+)
+def test_an_object_of_a_strange_shape_is_refused_and_the_server_goes_on(body: bytes) -> None:
+    app = App(Cluster().store, {"t": "admin"})
+    status, answer = asyncio.run(ask(app, "POST", "/api/v1/namespaces/shop/pods", body))
+    assert (status, answer["reason"]) == (500, "InternalError")
+    assert asyncio.run(ask(app, "GET", "/api/v1/namespaces/shop/pods"))[0] == 200
+
+
+def test_a_body_that_is_too_large_is_refused() -> None:
+    app = App(Cluster().store, {"t": "admin"})
+    status, answer = asyncio.run(ask(app, "POST", "/api/v1/namespaces/shop/pods", b" " * (MAX_BODY + 1)))
+    assert (status, answer["reason"]) == (413, "RequestEntityTooLarge")
+
+
+async def ask(app: App, method: str, path: str, body: bytes = b"") -> tuple[int, Any]:
+    """One request without a network: status and body."""
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"authorization", b"Bearer t")]
+    await app(
+        {"type": "http", "path": path, "method": method, "headers": headers, "query_string": b""},
+        receive,
+        send,
+    )
+    return sent[0]["status"], json.loads(sent[1]["body"])

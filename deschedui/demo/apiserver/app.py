@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import replace
@@ -20,6 +21,8 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+
+_log = logging.getLogger(__name__)
 
 MAX_BODY = 3 * 1024 * 1024
 _OPEN_PATHS = {"/healthz", "/livez", "/readyz", "/version"}
@@ -68,7 +71,19 @@ class App:
         if method == "GET" and call.query.get("watch") in {"true", "1"} and not call.name:
             await self._stream(reading.watch(self.store, call), receive, send)
             return
-        await _send(send, self.answer(method, replace(call, body=await _body(receive))))
+        body = await _body(receive)
+        await _send(send, self._guarded(method, replace(call, body=body)))
+
+    def _guarded(self, method: str, call: Call) -> Reply:
+        """The answer; an object of a shape that nobody expected is a 500 of ours, as a panic is there."""
+        try:
+            return self.answer(method, call)
+        except (AttributeError, KeyError, TypeError, ValueError) as fault:
+            _log.warning("%s %s: %r", method, call.key, fault)
+            text = f"Internal error occurred: {type(fault).__name__}"
+            raise errors.ApiError(
+                500, text, "InternalError", {"causes": [{"message": str(fault)}]}
+            ) from fault
 
     def answer(self, method: str, call: Call) -> Reply:
         """One verb on one resource; raises ApiError for every refusal."""
