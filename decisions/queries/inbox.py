@@ -114,6 +114,13 @@ class Row:
         return sentences.extender_short(self.decision)
 
     @property
+    def asking(self) -> int:
+        """How many wait for this pod, itself included; 0 where it is not the first of several."""
+        waiting = [other.pk for other in self.others if other.verdict == Verdict.PENDING]
+        first = self.pending and self.may_decide and bool(waiting) and self.decision.pk < min(waiting)
+        return len(waiting) + 1 if first else 0
+
+    @property
     def nth(self) -> str:
         """ "3rd time", where nobody answered before."""
         times = self.decision.unanswered

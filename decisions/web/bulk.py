@@ -9,14 +9,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from decisions.models import Decision, Permission, TeamReason
+from decisions.models import Decision, Permission, TeamReason, Verdict
 from decisions.queries import decision as decision_query
 from decisions.queries import sentences
 from decisions.queries.inbox import Row, as_rows, related
 from decisions.queries.sentences import listed, plural
 from decisions.services import verdicts
 from decisions.services.errors import Invalid, Refused
-from decisions.web.decision import cooldowns, row_context
+from decisions.web.decision import cooldowns, found, row_context
 from decisions.web.pages import access_of, actor_of, came_from, is_fragment, page, person_of
 
 MOST_PICKED = 500
@@ -109,9 +109,22 @@ def summary(request: HttpRequest) -> HttpResponse:
 @page("POST")
 def bulk(request: HttpRequest) -> HttpResponse:
     """What was picked, listed; to be confirmed. A pod that joined or changed since is not in it."""
-    picked = _picked(request, request.POST.getlist("row"))
-    answer = "deny" if request.POST.get("answer") == "deny" else "approve"
+    pod, _, all_of_it = request.POST.get("pod", "").partition(":")
+    picked = _who_ask_for(request, pod) if pod else _picked(request, request.POST.getlist("row"))
+    answer = "deny" if "deny" in {request.POST.get("answer"), all_of_it} else "approve"
     return _confirm(request, picked, answer)
+
+
+def _who_ask_for(request: HttpRequest, pk: str) -> list[Picked]:
+    """All who wait for the pod of a decision, as they are now: the confirmation shows them."""
+    if not (pk.isascii() and pk.isdigit() and len(pk) < 16):
+        return []
+    one = found(request, int(pk))
+    access = access_of(request)
+    rows = access.decisions(Permission.VIEW).filter(
+        cluster_id=one.cluster_id, pod_uid=one.pod_uid, verdict=Verdict.PENDING
+    )
+    return [Picked(row, row.decision.version) for row in as_rows(list(related(rows)), access, timezone.now())]
 
 
 def _confirm(

@@ -68,7 +68,12 @@ def waiting(prod: Cluster) -> Callable[..., Decision]:
 
     def build(**fields: Any) -> Decision:
         now = timezone.now()
-        times = {"created_at": now, "updated_at": now, "nominated_at": now, "expires_at": now + timedelta(minutes=50)}
+        times = {
+            "created_at": now,
+            "updated_at": now,
+            "nominated_at": now,
+            "expires_at": now + timedelta(minutes=50),
+        }
         return make_decision(prod, **{**times, **fields})
 
     return build
@@ -99,7 +104,9 @@ class Window:
 
     def scrolls_sideways(self) -> bool:
         """Whether the page is wider than the window."""
-        wide = self.page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+        wide = self.page.evaluate(
+            "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        )
         return bool(wide)
 
 
@@ -111,7 +118,9 @@ def window(chromium: Browser, live_server: LiveServer, settings: Any) -> Iterato
     """Open a window for a person: ``window(ada, phone=True, dark=True, javascript=False)``."""
     contexts: list[BrowserContext] = []
 
-    def open_window(user: User, *, phone: bool = False, dark: bool = False, javascript: bool = True) -> Window:
+    def open_window(
+        user: User, *, phone: bool = False, dark: bool = False, javascript: bool = True
+    ) -> Window:
         context = chromium.new_context(
             viewport=PHONE if phone else DESK,  # type: ignore[arg-type]
             color_scheme="dark" if dark else "light",

@@ -25,7 +25,11 @@ def verdict_of(decision: Decision) -> str:
 
 def deny_elsewhere(decision: Decision, name: str = "Bo") -> None:
     verdicts.deny(
-        decision_id=decision.pk, version=decision.version, by=Actor(name), reason="incident", now=timezone.now()
+        decision_id=decision.pk,
+        version=decision.version,
+        by=Actor(name),
+        reason="incident",
+        now=timezone.now(),
     )
 
 
@@ -58,7 +62,9 @@ def test_the_keyboard_alone_approves_and_undoes(window: Open, ada: User, waiting
     assert {verdict_of(first), verdict_of(second)} == {Verdict.PENDING}
 
 
-def test_the_keyboard_alone_denies_with_a_reason_one_key_away(window: Open, ada: User, waiting: Waiting) -> None:
+def test_the_keyboard_alone_denies_with_a_reason_one_key_away(
+    window: Open, ada: User, waiting: Waiting
+) -> None:
     TeamReason.objects.create(text="owner asked to wait")
     decision = waiting()
     page = window(ada).go("/")
@@ -121,7 +127,9 @@ def test_the_list_of_keys(window: Open, ada: User, waiting: Waiting) -> None:
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
 
 
-def test_a_decision_made_elsewhere_appears_within_two_seconds(window: Open, ada: User, waiting: Waiting) -> None:
+def test_a_decision_made_elsewhere_appears_within_two_seconds(
+    window: Open, ada: User, waiting: Waiting
+) -> None:
     decision = waiting()
     page = window(ada).go("/")
     page.wait_for_timeout(300)
@@ -179,11 +187,15 @@ def test_into_an_empty_inbox_they_come_by_themselves(window: Open, ada: User, wa
     expect(page.locator(f"#d-{newcomer.pk}")).to_be_visible(timeout=2500)
 
 
-def test_many_at_once_lists_them_and_says_what_happened_to_each(window: Open, ada: User, waiting: Waiting) -> None:
+def test_many_at_once_lists_them_and_says_what_happened_to_each(
+    window: Open, ada: User, waiting: Waiting
+) -> None:
     first, second = waiting(pod_name="web-1"), waiting(pod_name="web-2", node="n2")
     page = window(ada).go("/")
     page.get_by_role("checkbox", name="Select all of Deployment web").check()
-    expect(page.locator("#bulk-bar")).to_contain_text("2 pods of 1 workload on 2 nodes; 1 would be blocked by PDB web")
+    expect(page.locator("#bulk-bar")).to_contain_text(
+        "2 pods of 1 workload on 2 nodes; 1 would be blocked by PDB web"
+    )
     page.get_by_role("button", name="Approve…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("shop/web-1")
@@ -195,7 +207,9 @@ def test_many_at_once_lists_them_and_says_what_happened_to_each(window: Open, ad
     assert verdict_of(second) == Verdict.DENIED
 
 
-def test_a_pod_that_changed_since_it_was_picked_is_left_out(window: Open, ada: User, waiting: Waiting) -> None:
+def test_a_pod_that_changed_since_it_was_picked_is_left_out(
+    window: Open, ada: User, waiting: Waiting
+) -> None:
     first, second = waiting(pod_name="web-1"), waiting(pod_name="web-2")
     page = window(ada).go("/")
     page.keyboard.press("j")
@@ -224,12 +238,16 @@ def test_a_page_that_cannot_be_updated_says_since_when(window: Open, ada: User, 
     mine = window(ada)
     page = mine.go("/")
     mine.context.route("**/live/**", lambda route: route.abort())
-    expect(page.locator("#stale")).to_have_text(re.compile(r"Not updated since \d\d:\d\d:\d\d UTC"), timeout=4000)
+    expect(page.locator("#stale")).to_have_text(
+        re.compile(r"Not updated since \d\d:\d\d:\d\d UTC"), timeout=4000
+    )
     mine.context.unroute("**/live/**")
     expect(page.locator("#stale")).to_be_hidden(timeout=4000)
 
 
-def test_a_session_that_ended_leads_to_the_login_and_approves_nothing(window: Open, ada: User, waiting: Waiting) -> None:
+def test_a_session_that_ended_leads_to_the_login_and_approves_nothing(
+    window: Open, ada: User, waiting: Waiting
+) -> None:
     decision = waiting()
     mine = window(ada)
     page = mine.go("/?group=node")
@@ -257,11 +275,16 @@ def test_keys_can_be_switched_off(window: Open, ada: User, waiting: Waiting) -> 
 
 
 class TestOnAPhone:
-    def test_a_card_has_its_two_buttons_under_the_thumb(self, window: Open, ada: User, waiting: Waiting) -> None:
+    def test_a_card_has_its_two_buttons_under_the_thumb(
+        self, window: Open, ada: User, waiting: Waiting
+    ) -> None:
         decision = waiting(pod_name="checkout-payment-authorisation-7d9c6b5f4d-" + "x" * 20)
         mine = window(ada, phone=True)
         page = mine.go("/")
-        approve, deny = page.locator("[data-approve]").bounding_box(), page.locator("[data-deny]").bounding_box()
+        approve, deny = (
+            page.locator("[data-approve]").bounding_box(),
+            page.locator("[data-deny]").bounding_box(),
+        )
         assert approve is not None
         assert deny is not None
         assert min(approve["height"], deny["height"]) >= 44

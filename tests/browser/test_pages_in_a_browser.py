@@ -15,7 +15,19 @@ from tests.browser.conftest import Open
 from tests.builders import FORECAST
 
 pytestmark = [pytest.mark.browser, pytest.mark.real]
-PAGES = ["/", "/?group=node", "/history/", "/cycles/", "/cycles/{cycle}/", "/policy/", "/extenders/", "/settings/", "/d/{decision}/", "/d/{decision}/deny", "/d/{denied}/"]  # fmt: skip
+PAGES = [
+    "/",
+    "/?group=node",
+    "/history/",
+    "/cycles/",
+    "/cycles/{cycle}/",
+    "/policy/",
+    "/extenders/",
+    "/settings/",
+    "/d/{decision}/",
+    "/d/{decision}/deny",
+    "/d/{denied}/",
+]
 POLICY = """apiVersion: descheduler/v1alpha2
 kind: DeschedulerPolicy
 profiles:
@@ -30,8 +42,18 @@ profiles:
       deschedule: {enabled: [PodLifeTime]}
       preevictionfilter: {enabled: [ExternalDecision]}
 """
-TIMEOUT = {"effect": "allow", "decided_by": "ignorable", "failure_mode": "timeout", "reason": "", "detail": "limit 2s",
-           "http_status": None, "latency_ms": 2001.0, "url": "https://gate.svc:8443/evict", "fail_policy": "Deny", "ignorable": True}  # fmt: skip
+TIMEOUT = {
+    "effect": "allow",
+    "decided_by": "ignorable",
+    "failure_mode": "timeout",
+    "reason": "",
+    "detail": "limit 2s",
+    "http_status": None,
+    "latency_ms": 2001.0,
+    "url": "https://gate.svc:8443/evict",
+    "fail_policy": "Deny",
+    "ignorable": True,
+}
 
 
 @pytest.fixture
@@ -39,26 +61,79 @@ def world(prod: Cluster, waiting: Callable[..., Decision]) -> dict[str, int]:
     """A cluster in which something of everything is to be seen."""
     now = timezone.now()
     policy = PolicyVersion.objects.create(
-        cluster=prod, number=1, text=POLICY, digest="0" * 64, valid=True, source="file policy.yaml", created_at=now,
-        warnings=[{"message": "ignorable is true", "path": "profiles[0]", "line": 8, "column": 1, "hint": "", "upstream": ""}],
-    )  # fmt: skip
+        cluster=prod,
+        number=1,
+        text=POLICY,
+        digest="0" * 64,
+        valid=True,
+        source="file policy.yaml",
+        created_at=now,
+        warnings=[
+            {
+                "message": "ignorable is true",
+                "path": "profiles[0]",
+                "line": 8,
+                "column": 1,
+                "hint": "",
+                "upstream": "",
+            }
+        ],
+    )
     cycle = Cycle.objects.create(
-        cluster=prod, policy=policy, kind=CycleKind.SCHEDULED, state=CycleState.COMPLETED, started_at=now,
-        finished_at=now, deadline_at=now, heartbeat_at=now, counts={"pods": 150, "eligible": 60, "nominated": 4},
-        steps=[{"name": "list", "seconds": 0.4, "detail": "150 pods"}], warnings=["Policy: mind"],
+        cluster=prod,
+        policy=policy,
+        kind=CycleKind.SCHEDULED,
+        state=CycleState.COMPLETED,
+        started_at=now,
+        finished_at=now,
+        deadline_at=now,
+        heartbeat_at=now,
+        counts={"pods": 150, "eligible": 60, "nominated": 4},
+        steps=[{"name": "list", "seconds": 0.4, "detail": "150 pods"}],
+        warnings=["Policy: mind"],
         limits=[{"kind": "node", "name": "n1", "limit": 2, "heldBack": 3, "filledBy": [1]}],
-    )  # fmt: skip
+    )
     bad = {**FORECAST, "fits_on": [], "missing": {"n2": "has 200m cpu free, the pod requests 2"}}
     decision = waiting(
-        pod_name="checkout-payment-authorisation-7d9c6b5f4d-kdpx9-and-longer", forecast=bad, policy=policy, cycle=cycle,
-        extenders=[TIMEOUT], extender_effect="allow", extender_decided_by="ignorable", failure_mode="timeout", unanswered=1,
-    )  # fmt: skip
+        pod_name="checkout-payment-authorisation-7d9c6b5f4d-kdpx9-and-longer",
+        forecast=bad,
+        policy=policy,
+        cycle=cycle,
+        extenders=[TIMEOUT],
+        extender_effect="allow",
+        extender_decided_by="ignorable",
+        failure_mode="timeout",
+        unanswered=1,
+    )
     decision.events.create(at=now, kind="asked", reason="x" * 300, detail={"asker": "our policy"})
     waiting(pod_uid=decision.pod_uid, asker="caller:9", asker_name="nightly", executor="asker")
     ago = now - timedelta(hours=3)
-    denied = waiting(verdict=Verdict.DENIED, rule="human", decided_by_name="Bo", decision_reason="incident", created_at=ago, expires_at=None, decided_at=ago)  # fmt: skip
-    waiting(verdict=Verdict.ALLOWED, rule="human", decided_by_name="Bo", eviction="blocked", pdb="web", decided_at=ago)
-    waiting(verdict=Verdict.ALLOWED, rule="human", decided_by_name="Bo", eviction="failed", cause="rbac", message="the cluster does not let us", decided_at=ago)  # fmt: skip
+    denied = waiting(
+        verdict=Verdict.DENIED,
+        rule="human",
+        decided_by_name="Bo",
+        decision_reason="incident",
+        created_at=ago,
+        expires_at=None,
+        decided_at=ago,
+    )
+    waiting(
+        verdict=Verdict.ALLOWED,
+        rule="human",
+        decided_by_name="Bo",
+        eviction="blocked",
+        pdb="web",
+        decided_at=ago,
+    )
+    waiting(
+        verdict=Verdict.ALLOWED,
+        rule="human",
+        decided_by_name="Bo",
+        eviction="failed",
+        cause="rbac",
+        message="the cluster does not let us",
+        decided_at=ago,
+    )
     Freeze.objects.create(cluster=prod, reason="INC-4411", set_at=now, set_by="root")
     return {"decision": decision.pk, "denied": denied.pk, "cycle": cycle.pk}
 
@@ -70,7 +145,9 @@ def serious(page: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing_and_the_csp_stops_nothing(window: Open, admin: User, world: dict[str, int], dark: bool) -> None:
+def test_axe_finds_nothing_and_the_csp_stops_nothing(
+    window: Open, admin: User, world: dict[str, int], dark: bool
+) -> None:
     mine = window(admin, dark=dark)
     faults = {}
     for path in PAGES:
@@ -103,7 +180,9 @@ def test_axe_finds_nothing_on_a_phone(window: Open, admin: User, world: dict[str
     assert serious(mine.go("/")) == []
 
 
-def test_axe_finds_nothing_in_an_unfolded_row_and_in_the_confirmation(window: Open, admin: User, world: dict[str, int]) -> None:
+def test_axe_finds_nothing_in_an_unfolded_row_and_in_the_confirmation(
+    window: Open, admin: User, world: dict[str, int]
+) -> None:
     page = window(admin).go("/")
     page.keyboard.press("j")
     page.keyboard.press("e")
@@ -133,11 +212,17 @@ def test_slash_searches_the_history(window: Open, admin: User, world: dict[str, 
 def test_a_cycle_that_runs_says_how_far_it_is(window: Open, admin: User, world: dict[str, int]) -> None:
     now = timezone.now()
     Cycle.objects.filter(pk=world["cycle"]).update(
-        state=CycleState.RUNNING, step="list", progress="40 pods", finished_at=None, deadline_at=now + timedelta(minutes=9)
+        state=CycleState.RUNNING,
+        step="list",
+        progress="40 pods",
+        finished_at=None,
+        deadline_at=now + timedelta(minutes=9),
     )
     page = window(admin).go(f"/cycles/{world['cycle']}/")
     expect(page.locator(".running")).to_contain_text("list 40 pods")
-    Cycle.objects.filter(pk=world["cycle"]).update(progress="90 pods", heartbeat_at=now + timedelta(seconds=3))
+    Cycle.objects.filter(pk=world["cycle"]).update(
+        progress="90 pods", heartbeat_at=now + timedelta(seconds=3)
+    )
     expect(page.locator(".running")).to_contain_text("90 pods", timeout=2500)
     Cycle.objects.filter(pk=world["cycle"]).update(state=CycleState.COMPLETED, finished_at=now)
     expect(page.locator("#cycle h1 + span")).to_contain_text("completed", timeout=2500)

@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from decisions.models import Cluster, Cycle, CycleKind, CycleState, Decision, Verdict
 from decisions.services import verdicts
-from decisions.services.actors import Actor
 from decisions.services.asks import Ask
 from tests.builders import FORECAST, make_ask, make_cluster, make_user
 from tests.web.pages import HTMX, row_headers, text_of
@@ -45,7 +44,9 @@ class TestUI01:
         assert answer["HX-Redirect"] == "/login?next=%2F%3Fgroup%3Dnode"
         assert b"<form" not in answer.content
 
-    def test_nothing_was_approved_and_nothing_is_replayed_after_the_login(self, cluster: Cluster, ada: User) -> None:
+    def test_nothing_was_approved_and_nothing_is_replayed_after_the_login(
+        self, cluster: Cluster, ada: User
+    ) -> None:
         decision = waits(cluster)
         client = Client()
         answer = client.post(f"/d/{decision.pk}/approve", {"version": 1}, headers=EXPIRED_SESSION)
@@ -80,7 +81,9 @@ class TestUI03:
         row = press(signed_in(ada), waits(cluster), "approve")
         assert b"hx-trigger" not in row.content
 
-    def test_a_finished_decisions_page_does_not_ask_for_it_any_more(self, ada: User, cluster: Cluster) -> None:
+    def test_a_finished_decisions_page_does_not_ask_for_it_any_more(
+        self, ada: User, cluster: Cluster
+    ) -> None:
         decision = waits(cluster)
         press(signed_in(ada), decision, "deny", reason="incident")
         assert b'hx-get="/live/decision"' not in signed_in(ada).get(f"/d/{decision.pk}/").content
@@ -122,7 +125,9 @@ class TestUI04:
         assert late.status_code == 409
         assert Decision.objects.get().verdict == Verdict.DENIED
 
-    def test_2_an_approval_can_be_taken_back_while_it_was_not_tried(self, ada: User, cluster: Cluster) -> None:
+    def test_2_an_approval_can_be_taken_back_while_it_was_not_tried(
+        self, ada: User, cluster: Cluster
+    ) -> None:
         decision = waits(cluster)
         press(signed_in(ada), decision, "approve")
         press(signed_in(ada), decision, "take-back", reason="wrong pod")
@@ -138,7 +143,9 @@ class TestUI04:
         assert "somebody else has to review it" in text_of(row)
         assert Decision.objects.get().verdict == Verdict.PENDING
 
-    def test_3_override_needs_a_reason_and_its_own_permission(self, ada: User, viewer: User, cluster: Cluster) -> None:
+    def test_3_override_needs_a_reason_and_its_own_permission(
+        self, ada: User, viewer: User, cluster: Cluster
+    ) -> None:
         decision = waits(cluster)
         press(signed_in(ada), decision, "deny", reason="incident")
         assert press(signed_in(ada), decision, "override").status_code == 422

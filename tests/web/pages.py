@@ -16,6 +16,6 @@ def row_headers(pk: int) -> dict[str, str]:
 def text_of(response: Any) -> str:
     """The text that a person reads, on one line."""
     body = response.content.decode() if hasattr(response, "content") else str(response)
-    body = re.sub(r"<(script|style|svg)\b.*?</\1>", "", body, flags=re.S)
+    body = re.sub(r"<(script|style|svg)\b.*?</\1>", "", body, flags=re.DOTALL)
     body = re.sub(BLOCKS, " ", body)
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", "", body))).strip()

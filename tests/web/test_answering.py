@@ -74,14 +74,18 @@ def test_what_changed_since_it_was_shown_is_refused_with_what_changed(as_ada: Cl
 def test_denying_asks_for_a_reason_and_offers_the_last_ones_and_the_teams(as_ada: Client, make: Make) -> None:
     TeamReason.objects.create(text="owner asked to wait")
     first, second = make(), make()
-    as_ada.post(f"/d/{first.pk}/deny", {"version": 1, "reason": "cache is cold"}, headers=row_headers(first.pk))
+    as_ada.post(
+        f"/d/{first.pk}/deny", {"version": 1, "reason": "cache is cold"}, headers=row_headers(first.pk)
+    )
     form = text_of(as_ada.get(f"/d/{second.pk}/deny", headers=row_headers(second.pk)))
     assert "1 cache is cold 2 owner asked to wait" in form
 
 
 def test_a_denial_without_a_reason_is_refused_and_the_form_stays(as_ada: Client, make: Make) -> None:
     decision = make()
-    row = as_ada.post(f"/d/{decision.pk}/deny", {"version": 1, "reason": " "}, headers=row_headers(decision.pk))
+    row = as_ada.post(
+        f"/d/{decision.pk}/deny", {"version": 1, "reason": " "}, headers=row_headers(decision.pk)
+    )
     assert row.status_code == 422
     assert "Say why" in text_of(row)
     assert b'name="reason"' in row.content
@@ -124,7 +128,9 @@ def test_taking_back_what_a_caller_heard_warns_that_it_may_have_acted(as_ada: Cl
 
 
 def test_what_is_being_evicted_cannot_be_taken_back(as_ada: Client, make: Make) -> None:
-    decision = make(verdict=Verdict.ALLOWED, rule="human", eviction=Eviction.ACCEPTED, decided_at=timezone.now())
+    decision = make(
+        verdict=Verdict.ALLOWED, rule="human", eviction=Eviction.ACCEPTED, decided_at=timezone.now()
+    )
     data = {"reason": "oh no"}
     row = as_ada.post(f"/d/{decision.pk}/take-back", data, headers=row_headers(decision.pk))
     assert row.status_code == 409

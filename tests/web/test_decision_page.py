@@ -46,14 +46,24 @@ def test_it_says_what_happens_if_nobody_answers(as_ada: Client, make: Make) -> N
 
 def test_it_quotes_the_policys_own_lines(as_ada: Client, make: Make, cluster: Cluster) -> None:
     policy = PolicyVersion.objects.create(
-        cluster=cluster, number=1, text=POLICY, digest="x", valid=True, source="file", created_at=timezone.now()
+        cluster=cluster,
+        number=1,
+        text=POLICY,
+        digest="x",
+        valid=True,
+        source="file",
+        created_at=timezone.now(),
     )
     page = text_of(as_ada.get(f"/d/{make(policy=policy).pk}/"))
     assert "8 maxPodLifeTimeSeconds: 86400" in page
 
 
-def test_a_failed_extender_call_says_what_failed_what_it_meant_and_what_to_do(as_ada: Client, make: Make) -> None:
-    decision = make(extenders=[OUTCOME], extender_effect="allow", extender_decided_by="ignorable", failure_mode="tls")
+def test_a_failed_extender_call_says_what_failed_what_it_meant_and_what_to_do(
+    as_ada: Client, make: Make
+) -> None:
+    decision = make(
+        extenders=[OUTCOME], extender_effect="allow", extender_decided_by="ignorable", failure_mode="tls"
+    )
     page = text_of(as_ada.get(f"/d/{decision.pk}/"))
     assert "TLS with the extender failed: certificate is for gate.old, not gate.svc." in page
     assert "the missing answer counts as a yes" in page
@@ -75,13 +85,18 @@ def test_it_says_what_each_other_node_lacks(as_ada: Client, make: Make) -> None:
 def test_it_says_how_long_replacements_took_before(as_ada: Client, make: Make) -> None:
     gone = timezone.now() - timedelta(days=1)
     make(
-        verdict=Verdict.ALLOWED, eviction="evicted", accepted_at=gone, replacement_ready_at=gone + timedelta(seconds=38)
+        verdict=Verdict.ALLOWED,
+        eviction="evicted",
+        accepted_at=gone,
+        replacement_ready_at=gone + timedelta(seconds=38),
     )
     assert "a replacement was Ready after 38s" in text_of(as_ada.get(f"/d/{make().pk}/"))
 
 
 def test_pod_and_node_are_shown_as_they_were(as_ada: Client, make: Make) -> None:
-    body = zlib.compress(json.dumps({"kind": "Pod", "spec": {"priority": 1000, "priorityClassName": "web"}}).encode())
+    body = zlib.compress(
+        json.dumps({"kind": "Pod", "spec": {"priority": 1000, "priorityClassName": "web"}}).encode()
+    )
     snapshot = Snapshot.objects.create(digest="x", kind="Pod", body=body)
     page = text_of(as_ada.get(f"/d/{make(pod_snapshot=snapshot).pk}/"))
     assert "priorityClassName: web" in page
@@ -102,14 +117,18 @@ def test_kubectl_lines_to_copy_are_quoted(as_ada: Client, make: Make) -> None:
 
 def test_the_timeline_says_who_when_what_and_how_long_between(as_ada: Client, make: Make) -> None:
     decision, now = make(), timezone.now()
-    decision.events.create(at=now - timedelta(minutes=3), kind="asked", reason="too old", detail={"asker": "nightly"})
+    decision.events.create(
+        at=now - timedelta(minutes=3), kind="asked", reason="too old", detail={"asker": "nightly"}
+    )
     decision.events.create(at=now - timedelta(minutes=1), kind="denied", by_name="Ada", reason="release")
     page = text_of(as_ada.get(f"/d/{decision.pk}/"))
     assert "Asked by nightly: too old" in page
     assert "+2m Denied by Ada: release" in page
 
 
-def test_who_else_asks_for_the_pod_can_be_answered_one_by_one_or_all_at_once(as_ada: Client, make: Make) -> None:
+def test_who_else_asks_for_the_pod_can_be_answered_one_by_one_or_all_at_once(
+    as_ada: Client, make: Make
+) -> None:
     ours = make(pod_uid="u")
     other = make(pod_uid="u", asker="caller:7", asker_name="nightly", executor="asker")
     page = as_ada.get(f"/d/{ours.pk}/")
@@ -131,7 +150,9 @@ def test_a_failed_eviction_says_what_the_api_server_said_and_what_to_do(as_ada: 
 
 
 def test_a_held_one_can_be_told_to_go_on(as_ada: Client, make: Make) -> None:
-    decision = make(verdict=Verdict.ALLOWED, rule="human", eviction="queued", held="no Ready replacement after 10m")
+    decision = make(
+        verdict=Verdict.ALLOWED, rule="human", eviction="queued", held="no Ready replacement after 10m"
+    )
     page = text_of(as_ada.get(f"/d/{decision.pk}/"))
     assert "Held: no Ready replacement after 10m." in page
     assert "Go on" in page
@@ -158,7 +179,9 @@ def test_what_is_not_mine_is_404(as_stranger: Client, make: Make) -> None:
 
 
 def test_an_overridden_pod_that_is_gone_is_not_evicted(as_ada: Client, make: Make) -> None:
-    decision = make(verdict=Verdict.DENIED, rule="human", decision_reason="no", decided_by_name="Bo", expires_at=None)
+    decision = make(
+        verdict=Verdict.DENIED, rule="human", decision_reason="no", decided_by_name="Bo", expires_at=None
+    )
     page = as_ada.post(f"/d/{decision.pk}/override", {"reason": ""})
     assert page.status_code == 422
     assert "Say why" in text_of(page)

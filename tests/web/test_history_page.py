@@ -29,16 +29,30 @@ def many(cluster: Cluster, number: int) -> None:
     now = timezone.now()
     Decision.objects.bulk_create(
         Decision(
-            cluster=cluster, asker="policy", asker_name="our policy", executor="us", pod_uid=f"u{each}", namespace="shop",
-            pod_name=f"web-{each}", verdict=Verdict.WITHDRAWN, nominated_at=now, updated_at=now,
+            cluster=cluster,
+            asker="policy",
+            asker_name="our policy",
+            executor="us",
+            pod_uid=f"u{each}",
+            namespace="shop",
+            pod_name=f"web-{each}",
+            verdict=Verdict.WITHDRAWN,
+            nominated_at=now,
+            updated_at=now,
             created_at=now - timedelta(seconds=each // 3),
         )
         for each in range(number)
-    )  # fmt: skip
+    )
 
 
 def test_it_says_when_which_pod_why_and_by_whom(as_viewer: Client, make: Make) -> None:
-    make(verdict=Verdict.DENIED, rule="human", decided_by_name="Ada", decision_reason="release", expires_at=None)
+    make(
+        verdict=Verdict.DENIED,
+        rule="human",
+        decided_by_name="Ada",
+        decision_reason="release",
+        expires_at=None,
+    )
     page = text_of(as_viewer.get("/history/"))
     assert "web-5fc9-kdpx9" in page
     assert "denied Ada release" in page
@@ -53,10 +67,14 @@ def test_a_separator_for_each_day_of_the_persons_zone(viewer: Any, make: Make) -
 @pytest.mark.parametrize(
     ("query", "seen"),
     [
-        ("verdict=denied", "denied-one"), ("node=n9", "other-node"), ("failure=timeout", "timed-out"),
-        ("failure=any", "timed-out"), ("q=burning", "with-reason"), ("eviction=failed", "failed-one"),
+        ("verdict=denied", "denied-one"),
+        ("node=n9", "other-node"),
+        ("failure=timeout", "timed-out"),
+        ("failure=any", "timed-out"),
+        ("q=burning", "with-reason"),
+        ("eviction=failed", "failed-one"),
     ],
-)  # fmt: skip
+)
 def test_filters_show_what_they_say(as_viewer: Client, make: Make, query: str, seen: str) -> None:
     make(pod_name="plain")
     make(pod_name="denied-one", verdict=Verdict.DENIED)
@@ -74,7 +92,9 @@ def test_a_filter_is_a_chip_that_can_be_removed(as_viewer: Client, make: Make) -
     assert 'href="?verdict=denied">node n1' in page
 
 
-@pytest.mark.parametrize("query", ["verdict=nonsense", "since=yesterday", "before=x", "before=2026_1", "before=_", "failure=x"])
+@pytest.mark.parametrize(
+    "query", ["verdict=nonsense", "since=yesterday", "before=x", "before=2026_1", "before=_", "failure=x"]
+)
 def test_an_address_that_makes_no_sense_still_opens(as_viewer: Client, make: Make, query: str) -> None:
     make(pod_name="there")
     assert "there" in text_of(as_viewer.get(f"/history/?{query}"))
@@ -95,7 +115,9 @@ def test_every_decision_is_on_exactly_one_page(as_viewer: Client, cluster: Clust
 
 def test_a_page_counts_nothing_and_skips_nothing(as_viewer: Client, cluster: Cluster) -> None:
     many(cluster, PAGE + 5)
-    with CaptureQueriesContext(connection, ) as queries:
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
         as_viewer.get("/history/")
     listing = [each["sql"] for each in queries if "LIMIT" in each["sql"] and "created_at" in each["sql"]]
     assert not any("OFFSET" in sql for sql in listing)

@@ -2,6 +2,7 @@
 
 import gzip
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -96,7 +97,9 @@ def test_other_namespaces_do_not_exist_for_who_has_one(make: Make) -> None:
     assert "theirs" not in page
 
 
-def test_empty_it_says_what_the_last_cycle_found_and_when_the_next_one_runs(as_ada: Client, make: Make, cluster: Cluster) -> None:
+def test_empty_it_says_what_the_last_cycle_found_and_when_the_next_one_runs(
+    as_ada: Client, make: Make, cluster: Cluster
+) -> None:
     now = timezone.now()
     Cluster.objects.update(next_cycle_at=now + timedelta(seconds=90))
     made = Cycle.objects.create(
@@ -120,7 +123,14 @@ def test_what_limits_held_back_is_one_line(as_ada: Client, make: Make, cluster: 
 
 
 def test_what_was_approved_and_is_not_gone_stays_in_sight(as_ada: Client, make: Make) -> None:
-    make(pod_name="b-1", verdict=Verdict.ALLOWED, rule="human", eviction="blocked", pdb="web", decided_at=timezone.now())
+    make(
+        pod_name="b-1",
+        verdict=Verdict.ALLOWED,
+        rule="human",
+        eviction="blocked",
+        pdb="web",
+        decided_at=timezone.now(),
+    )
     page = text_of(as_ada.get("/"))
     assert "Approved, not gone yet" in page
     assert "blocked by PDB web" in page
@@ -143,7 +153,9 @@ def test_hostile_names_and_reasons_are_text(as_ada: Client, make: Make) -> None:
     assert b"<img src=x>" not in page
 
 
-def test_the_number_of_queries_does_not_grow_with_the_rows(as_ada: Client, make: Make, django_assert_max_num_queries) -> None:  # type: ignore[no-untyped-def]
+def test_the_number_of_queries_does_not_grow_with_the_rows(
+    as_ada: Client, make: Make, django_assert_max_num_queries: Any
+) -> None:
     for number in range(30):
         make(pod_name=f"web-{number}", workload=f"Deployment/w{number % 7}", unanswered=number % 2)
     with django_assert_max_num_queries(18):

@@ -109,7 +109,9 @@ def test_nonsense_is_no_error(as_ada: Client, make: Make, rows: str) -> None:
     assert as_ada.get("/live/inbox", {"rows": rows}, headers=HTMX).status_code in {200, 204}
 
 
-def test_a_poll_without_a_change_is_cheap(as_ada: Client, make: Make, django_assert_max_num_queries: Any) -> None:
+def test_a_poll_without_a_change_is_cheap(
+    as_ada: Client, make: Make, django_assert_max_num_queries: Any
+) -> None:
     for number in range(40):
         make(pod_name=f"web-{number}")
     said = shown(as_ada.get("/"))

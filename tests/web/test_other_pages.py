@@ -47,7 +47,13 @@ BAD = GOOD.replace("httpTimeout: 2s", "httpTimeot: 2s")
 
 def make_cycle(cluster: Cluster, **fields: Any) -> Cycle:
     now = timezone.now()
-    defaults = {"kind": CycleKind.SCHEDULED, "state": CycleState.COMPLETED, "started_at": now, "deadline_at": now, "heartbeat_at": now}
+    defaults = {
+        "kind": CycleKind.SCHEDULED,
+        "state": CycleState.COMPLETED,
+        "started_at": now,
+        "deadline_at": now,
+        "heartbeat_at": now,
+    }
     return Cycle.objects.create(cluster=cluster, **{**defaults, **fields})
 
 
@@ -57,12 +63,20 @@ def make_policy(cluster: Cluster, text: str = GOOD, **fields: Any) -> PolicyVers
 
 
 class TestShell:
-    def test_a_freeze_says_who_since_when_why_and_what_to_do(self, as_viewer: Client, cluster: Cluster) -> None:
-        Freeze.objects.create(cluster=cluster, reason="INC-1", set_at=timezone.now() - timedelta(minutes=12), set_by="Root")
+    def test_a_freeze_says_who_since_when_why_and_what_to_do(
+        self, as_viewer: Client, cluster: Cluster
+    ) -> None:
+        Freeze.objects.create(
+            cluster=cluster, reason="INC-1", set_at=timezone.now() - timedelta(minutes=12), set_by="Root"
+        )
         page = text_of(as_viewer.get("/"))
-        assert "Cluster prod is frozen by Root: no eviction leaves. Since 12m. INC-1. An admin lifts it" in page
+        assert (
+            "Cluster prod is frozen by Root: no eviction leaves. Since 12m. INC-1. An admin lifts it" in page
+        )
 
-    def test_a_worker_that_stopped_is_said_after_30_seconds(self, as_viewer: Client, cluster: Cluster) -> None:
+    def test_a_worker_that_stopped_is_said_after_30_seconds(
+        self, as_viewer: Client, cluster: Cluster
+    ) -> None:
         Heartbeat.objects.create(name="w@a", seen_at=timezone.now() - timedelta(seconds=29))
         assert "worker has stopped" not in text_of(as_viewer.get("/"))
         Heartbeat.objects.update(seen_at=timezone.now() - timedelta(seconds=31))
@@ -74,10 +88,14 @@ class TestShell:
 
     def test_a_broken_connection_says_why(self, as_viewer: Client, cluster: Cluster) -> None:
         Cluster.objects.update(problem="401 from the API server", problem_since=timezone.now())
-        assert "The connection to cluster prod is broken. Since 0s. 401 from the API server" in text_of(as_viewer.get("/"))
+        assert "The connection to cluster prod is broken. Since 0s. 401 from the API server" in text_of(
+            as_viewer.get("/")
+        )
 
     def test_the_freeze_of_a_cluster_that_is_not_mine_is_not_my_business(self, cluster: Cluster) -> None:
-        Freeze.objects.create(cluster=make_cluster("bank"), reason="INC-2", set_at=timezone.now(), set_by="Root")
+        Freeze.objects.create(
+            cluster=make_cluster("bank"), reason="INC-2", set_at=timezone.now(), set_by="Root"
+        )
         nina = browser_of(make_user("nina", Role.VIEWER, clusters=[cluster]))
         assert "INC-2" not in text_of(nina.get("/"))
 
@@ -91,7 +109,9 @@ class TestShell:
         make()
         assert b"CET" in browser_of(viewer).get("/").content
 
-    def test_the_policy_of_the_page_lets_nothing_in_from_elsewhere(self, as_viewer: Client, cluster: Cluster) -> None:
+    def test_the_policy_of_the_page_lets_nothing_in_from_elsewhere(
+        self, as_viewer: Client, cluster: Cluster
+    ) -> None:
         page = as_viewer.get("/")
         assert "default-src 'none'" in page["Content-Security-Policy"]
         for forbidden in (b" style=", b" onclick=", b"<style"):
@@ -115,16 +135,33 @@ class TestLogin:
 class TestCycles:
     document = Document(
         sentences=["is a DaemonSet pod"],
-        filtered=[Filtered("u1", "shop", "ds-1", "n1", "default", "", "daemonSet", 0), Filtered("u2", "bank", "ds-2", "n1", "default", "", "daemonSet", 0)],
-        nominations=[Nominated(uid="u3", namespace="shop", name="web-1", node="n1", profile="default", plugin="PodLifeTime", reason="too old", state="would_ask", why="would ask https://gate")],
+        filtered=[
+            Filtered("u1", "shop", "ds-1", "n1", "default", "", "daemonSet", 0),
+            Filtered("u2", "bank", "ds-2", "n1", "default", "", "daemonSet", 0),
+        ],
+        nominations=[
+            Nominated(
+                uid="u3",
+                namespace="shop",
+                name="web-1",
+                node="n1",
+                profile="default",
+                plugin="PodLifeTime",
+                reason="too old",
+                state="would_ask",
+                why="would ask https://gate",
+            )
+        ],
         reasons=[ReasonCount("daemonSet", "DaemonSet pods", {"shop": 412, "bank": 3})],
-    )  # fmt: skip
+    )
 
     def stored(self, cluster: Cluster, **fields: Any) -> Cycle:
         counts = {"pods": 500, "eligible": 61, "nominated": 1}
         return make_cycle(cluster, document=documents.pack(self.document), counts=counts, **fields)
 
-    def test_the_funnel_says_why_pods_were_lost_with_counts(self, as_viewer: Client, cluster: Cluster) -> None:
+    def test_the_funnel_says_why_pods_were_lost_with_counts(
+        self, as_viewer: Client, cluster: Cluster
+    ) -> None:
         page = text_of(as_viewer.get(f"/cycles/{self.stored(cluster).pk}/"))
         assert "seen 500 415 DaemonSet pods" in page
 
@@ -139,13 +176,17 @@ class TestCycles:
         assert "ds-2" not in page
         assert "412 DaemonSet pods" in page
 
-    def test_a_dry_run_says_that_it_is_one_and_what_it_would_ask(self, as_viewer: Client, cluster: Cluster) -> None:
+    def test_a_dry_run_says_that_it_is_one_and_what_it_would_ask(
+        self, as_viewer: Client, cluster: Cluster
+    ) -> None:
         page = text_of(as_viewer.get(f"/cycles/{self.stored(cluster, kind=CycleKind.DRY_RUN).pk}/"))
         assert "dry run: no decision was made" in page
         assert "would ask https://gate" in page
 
     def test_a_config_error_stands_there_with_a_next_step(self, as_viewer: Client, cluster: Cluster) -> None:
-        cycle = make_cycle(cluster, state=CycleState.FAILED, failure_mode="config_error", error="ca.crt cannot be read")
+        cycle = make_cycle(
+            cluster, state=CycleState.FAILED, failure_mode="config_error", error="ca.crt cannot be read"
+        )
         page = text_of(as_viewer.get(f"/cycles/{cycle.pk}/"))
         assert "config error ca.crt cannot be read" in page
         assert "Correct the policy; until then no pod is nominated at all." in page
@@ -171,14 +212,23 @@ class TestCycles:
 
 class TestPolicy:
     def test_errors_stand_beside_their_lines(self, as_viewer: Client, cluster: Cluster) -> None:
-        error = {"message": "unknown field", "path": "profiles[0]", "line": 8, "column": 1, "hint": "did you mean x?", "upstream": "strict decoding error"}
+        error = {
+            "message": "unknown field",
+            "path": "profiles[0]",
+            "line": 8,
+            "column": 1,
+            "hint": "did you mean x?",
+            "upstream": "strict decoding error",
+        }
         make_policy(cluster, BAD, valid=False, errors=[error], upstream_error="the whole text of upstream")
         page = as_viewer.get("/policy/")
         assert b'<li id="l8" class="has-error">' in page.content
         assert "did you mean x?" in text_of(page)
         assert "the whole text of upstream" in text_of(page)
 
-    def test_a_bad_version_says_that_the_last_good_one_runs(self, as_viewer: Client, cluster: Cluster) -> None:
+    def test_a_bad_version_says_that_the_last_good_one_runs(
+        self, as_viewer: Client, cluster: Cluster
+    ) -> None:
         make_policy(cluster)
         make_policy(cluster, BAD, number=2, valid=False)
         page = text_of(as_viewer.get("/policy/"))
@@ -212,7 +262,9 @@ class TestPolicy:
 
 
 class TestExtenders:
-    def test_it_shows_the_effective_url_and_the_configuration_in_words(self, as_viewer: Client, cluster: Cluster) -> None:
+    def test_it_shows_the_effective_url_and_the_configuration_in_words(
+        self, as_viewer: Client, cluster: Cluster
+    ) -> None:
         make_policy(cluster)
         page = text_of(as_viewer.get("/extenders/"))
         assert "http://gate:8080/evict profile default of prod" in page
@@ -220,9 +272,17 @@ class TestExtenders:
         assert "evict although nobody answered" in page
         assert "Plain HTTP" in page
 
-    def test_it_counts_recent_answers_and_failures(self, as_viewer: Client, make: Make, cluster: Cluster) -> None:
+    def test_it_counts_recent_answers_and_failures(
+        self, as_viewer: Client, make: Make, cluster: Cluster
+    ) -> None:
         make_policy(cluster)
-        out = {"effect": "allow", "decided_by": "answer", "failure_mode": None, "url": "http://gate:8080/evict", "latency_ms": 12.0}
+        out = {
+            "effect": "allow",
+            "decided_by": "answer",
+            "failure_mode": None,
+            "url": "http://gate:8080/evict",
+            "latency_ms": 12.0,
+        }
         make(extenders=[out])
         make(extenders=[{**out, "failure_mode": "timeout", "decided_by": "ignorable", "latency_ms": 2001.0}])
         assert "Last 2 calls: 1 allowed · 0 denied · 1 timeout" in text_of(as_viewer.get("/extenders/"))
@@ -237,12 +297,28 @@ class TestSettings:
         assert not Cluster.objects.get().armed
         assert "prod is armed" in text_of(self.change(as_admin, "arm", cluster="prod"))
 
-    @pytest.mark.parametrize("what", ["arm", "disarm", "pause", "settings", "connection", "add-cluster", "add-caller", "bind", "unbind", "add-reason"])
+    @pytest.mark.parametrize(
+        "what",
+        [
+            "arm",
+            "disarm",
+            "pause",
+            "settings",
+            "connection",
+            "add-cluster",
+            "add-caller",
+            "bind",
+            "unbind",
+            "add-reason",
+        ],
+    )
     def test_an_approver_changes_nothing(self, as_ada: Client, cluster: Cluster, what: str) -> None:
         assert self.change(as_ada, what, cluster="prod", name="x").status_code in {403, 404}
         assert not AuditEntry.objects.exists()
 
-    def test_who_may_not_configure_sees_the_state_and_who_may(self, as_ada: Client, admin: User, cluster: Cluster) -> None:
+    def test_who_may_not_configure_sees_the_state_and_who_may(
+        self, as_ada: Client, admin: User, cluster: Cluster
+    ) -> None:
         page = text_of(as_ada.get("/settings/"))
         assert "armed" in page
         assert "root may change it" in page
@@ -253,7 +329,9 @@ class TestSettings:
         self.change(as_admin, "settings", cluster="prod", **{**fields, "pending_seconds": "1800"})
         assert Cluster.objects.get().overrides == {"pending_seconds": 1800}
 
-    def test_a_value_out_of_range_names_the_setting_and_stays_typed(self, as_admin: Client, cluster: Cluster) -> None:
+    def test_a_value_out_of_range_names_the_setting_and_stays_typed(
+        self, as_admin: Client, cluster: Cluster
+    ) -> None:
         page = self.change(as_admin, "settings", cluster="prod", pending_seconds="3")
         assert page.status_code == 422
         assert "Pending expires after" in text_of(page)
@@ -306,7 +384,9 @@ class TestSettings:
         self.change(as_ada, "revoke-token", pk=ApiToken.objects.get().pk)
         assert ApiToken.objects.get().revoked_at is not None
 
-    def test_somebody_elses_token_does_not_exist(self, as_ada: Client, as_admin: Client, cluster: Cluster) -> None:
+    def test_somebody_elses_token_does_not_exist(
+        self, as_ada: Client, as_admin: Client, cluster: Cluster
+    ) -> None:
         self.change(as_admin, "add-token", name="ci")
         assert self.change(as_ada, "revoke-token", pk=ApiToken.objects.get().pk).status_code == 404
 
@@ -316,7 +396,9 @@ class TestSettings:
         assert (kept.time_zone, kept.keys) == ("Europe/Berlin", False)
 
     def test_a_zone_that_does_not_exist_is_refused(self, as_ada: Client, cluster: Cluster) -> None:
-        assert "There is no time zone Mars/Olympus" in text_of(self.change(as_ada, "prefer", time_zone="Mars/Olympus"))
+        assert "There is no time zone Mars/Olympus" in text_of(
+            self.change(as_ada, "prefer", time_zone="Mars/Olympus")
+        )
 
     def test_a_reason_of_the_team(self, as_admin: Client, cluster: Cluster) -> None:
         self.change(as_admin, "add-reason", text="owner asked to wait")

@@ -37,7 +37,11 @@ def test_durations_are_kubectls(seconds: int, text: str) -> None:
 @pytest.mark.parametrize("mode", list(FailureMode))
 def test_each_failure_mode_has_a_sentence_and_a_next_step_of_its_own(mode: FailureMode) -> None:
     mine = sentences.extender_advice({**OUTCOME, "failure_mode": mode.value})
-    others = [sentences.extender_advice({**OUTCOME, "failure_mode": other.value}) for other in FailureMode if other != mode]
+    others = [
+        sentences.extender_advice({**OUTCOME, "failure_mode": other.value})
+        for other in FailureMode
+        if other != mode
+    ]
     assert mine.sentence
     assert mine.next_step
     assert mine.sentence not in {other.sentence for other in others}
@@ -54,7 +58,9 @@ def test_an_http_status_shows_the_beginning_of_the_body_as_text() -> None:
     assert "HTTP 503: <h1>no" in sentences.extender_advice(out).sentence
 
 
-@pytest.mark.parametrize(("status", "word"), [(401, "Authorization"), (404, "decisionVerb"), (302, "redirects")])
+@pytest.mark.parametrize(
+    ("status", "word"), [(401, "Authorization"), (404, "decisionVerb"), (302, "redirects")]
+)
 def test_the_next_step_depends_on_the_status(status: int, word: str) -> None:
     out = {**OUTCOME, "failure_mode": "http_status", "http_status": status}
     assert word in sentences.extender_advice(out).next_step
@@ -81,7 +87,9 @@ def test_every_verdict_has_an_icon_and_a_word(verdict: str) -> None:
 
 @pytest.mark.parametrize("eviction", Eviction.values)
 def test_every_eviction_status_is_a_clause(eviction: str) -> None:
-    words = sentences.outcome(decision(verdict=Verdict.ALLOWED, eviction=eviction, decided_by_name="Ada", asker_name="nightly"))
+    words = sentences.outcome(
+        decision(verdict=Verdict.ALLOWED, eviction=eviction, decided_by_name="Ada", asker_name="nightly")
+    )
     assert re.match(r"Approved by Ada; \S", words)
 
 
