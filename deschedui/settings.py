@@ -11,6 +11,7 @@ import structlog
 from csp.constants import NONE, SELF
 
 from deschedui import config
+from deschedui.logs import mask_event
 
 try:
     ENV = config.load(os.environ)
@@ -198,7 +199,11 @@ LOGGING = {
                 *(
                     [structlog.dev.ConsoleRenderer(colors=False)]
                     if DEBUG
-                    else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+                    else [
+                        structlog.processors.format_exc_info,
+                        mask_event,
+                        structlog.processors.JSONRenderer(),
+                    ]
                 ),
             ],
         }

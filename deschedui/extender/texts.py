@@ -9,7 +9,7 @@ BODY_LIMIT: Final = 300  # characters of the body of an answer that was not 200
 # What a database or a terminal chokes on, and what can make a line read as another one: control characters
 # but tab and line breaks, lone surrogates, and the marks that turn the direction of text around.
 _UNFIT: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
-_DOOR_TOKEN: Final = re.compile(r"(/doors/)[^/\s]+(?=/)")
+_DOOR_TOKEN: Final = re.compile(r"(/doors/+)[^/\s]+(?=/)")
 
 
 def clean(text: str, limit: int = REASON_LIMIT) -> str:

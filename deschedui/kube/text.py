@@ -15,7 +15,7 @@ _URL: Final = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20}://)(?P<user>[^\s/@\"']*@)?(?P<host>[^\s/?#\"']+)"
     r"(?P<rest>[^\s\"']*)"
 )
-_DOOR: Final = re.compile(r"/doors/[^/\s\"'?#]+(?=/|[\s\"'?#]|$)", re.IGNORECASE)
+_DOOR: Final = re.compile(r"/doors/+[^/\s\"'?#]+(?=/|[\s\"'?#]|$)", re.IGNORECASE)
 _USER: Final = re.compile(r"(?<=://)[^\s/@\"']*@")
 _BEARER: Final = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 
