@@ -7,9 +7,9 @@ CLUSTER ?= demo
 ONLY ?=
 ARGS ?=
 
-.PHONY: demo run test test-postgresql check bench golden lock format help
+.PHONY: demo demo-check run test test-postgresql check bench golden lock format help
 help:
-	@echo "make demo [CLUSTER=kube] | run | test | check | bench [ONLY=name] | golden [GOLDEN=folder] | format | lock"
+	@echo "make demo [CLUSTER=kube] | demo-check | run | test | check | bench [ONLY=name] | golden [GOLDEN=folder] | format | lock"
 
 $(VENV)/.runtime: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit("deschedui needs Python 3.11 or newer (make PYTHON=python3.11 …)" if sys.version_info < (3, 11) else 0)'
@@ -25,6 +25,9 @@ $(VENV)/.dev: requirements-dev.lock | $(VENV)/.runtime
 
 demo: $(VENV)/.runtime
 	@$(PY) -m deschedui.demo.launch --cluster $(CLUSTER)
+
+demo-check: $(VENV)/.runtime
+	@$(PY) -m deschedui.demo.check --cluster $(CLUSTER)
 
 run: $(VENV)/.runtime
 	@$(PY) manage.py serve
