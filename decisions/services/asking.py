@@ -17,6 +17,13 @@ from decisions.services.actors import Actor
 from decisions.services.asks import Ask
 from decisions.services.lookups import Looked, PodEdge, Sight
 
+# What an answer that is known already rests on: a caller asks about every pod in every round, so it is read lightly.
+_READ = (
+    "cluster_id", "asker", "executor", "pod_uid", "namespace", "pod_name", "owner_kind", "owner_name", "owner_uid",
+    "verdict", "rule", "decided_by_name", "decided_at", "decision_reason", "cooldown_until", "expires_at",
+    "unanswered", "moment", "eviction",
+)  # fmt: skip
+
 
 class State(StrEnum):
     """What the answer rests on; the door's ``state`` field."""
@@ -90,10 +97,12 @@ def answer(*, question: PodQuestion, caller: Caller, edge: PodEdge, now: datetim
         return no(ended, State.GONE)
     if refused := _refused_by_cluster(caller.cluster):
         return refused
-    rows = Decision.objects.filter(cluster=caller.cluster, pod_uid=uid)
-    if taken := rows.filter(eviction__in=COMMITTED).first():
+    rows = Decision.objects.filter(cluster=caller.cluster, pod_uid=uid).only(*_READ)
+    open_ones = list(rows.filter(OPEN).order_by())
+    if taken := next((row for row in open_ones if row.eviction in COMMITTED), None):
         return no(f"is being evicted already (decision {taken.pk})", State.BEING_EVICTED, taken.pk)
-    known = _known(rows.filter(asker=caller.asker), now)
+    mine = (row for row in open_ones if row.asker == caller.asker)
+    known = next((row for row in mine if _holds(row, now)), None) or _refusal(rows, caller, now)
     if known is not None:
         return _known_answer(known, caller, edge, now)
     return _record(question, seen, caller, edge, now)
@@ -120,18 +129,14 @@ def _ended(question: PodQuestion, seen: Looked) -> str:
     return ""
 
 
-def _known(rows: "QuerySet[Decision]", now: datetime) -> Decision | None:
-    """The row that answers: the open and unexpired one, else the standing refusal, else a fresh extender's no."""
-    alive = rows.filter(OPEN).filter(Q(expires_at__gt=now) | Q(expires_at=None)).first()
-    if alive is not None:
-        return alive
-    return (
-        rows.filter(
-            Q(verdict=Verdict.DENIED, rule=Rule.HUMAN) | Q(verdict=Verdict.EXPIRED), cooldown_until__gt=now
-        )
-        .order_by("-id")
-        .first()
-    )
+def _holds(row: Decision, now: datetime) -> bool:
+    return row.expires_at is None or row.expires_at > now
+
+
+def _refusal(rows: "QuerySet[Decision]", caller: Caller, now: datetime) -> Decision | None:
+    """A human's denial in its cool-down, or nobody's answer within its back-off."""
+    standing = Q(verdict=Verdict.DENIED, rule=Rule.HUMAN) | Q(verdict=Verdict.EXPIRED)
+    return rows.filter(standing, asker=caller.asker, cooldown_until__gt=now).order_by("-id").first()
 
 
 def _known_answer(row: Decision, caller: Caller, edge: PodEdge, now: datetime) -> Answer:
