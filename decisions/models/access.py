@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from decisions.models.clusters import Cluster
 from decisions.models.enums import Role
+from decisions.models.fields import BoundedText
 
 
 class RoleBinding(models.Model):
@@ -43,7 +44,7 @@ class ApiToken(models.Model):
     """Lets a program act for its owner. Stored hashed, shown once; ``read`` unless more was given."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens")
-    name = models.CharField(max_length=100)
+    name = BoundedText(max_length=100)
     digest = models.CharField(max_length=64, unique=True)
     scopes = models.JSONField(default=list, help_text="read, decide, configure.")
     created_at = models.DateTimeField()
@@ -66,7 +67,7 @@ class Caller(models.Model):
     class Door(models.TextChoices):
         EXTENDER = "extender"
 
-    name = models.CharField(max_length=100)
+    name = BoundedText(max_length=100)
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="callers")
     door = models.CharField(max_length=10, choices=Door.choices, default=Door.EXTENDER)
     owner = models.ForeignKey(
@@ -75,7 +76,7 @@ class Caller(models.Model):
     verb = models.CharField(max_length=63, default="evict", help_text="decisionVerb of its configuration.")
     interval_seconds = models.PositiveIntegerField(default=300, help_text="How often it asks.")
     timeout_seconds = models.FloatField(default=5.0, help_text="Its httpTimeout.")
-    kubernetes_username = models.CharField(max_length=253, blank=True)
+    kubernetes_username = BoundedText(max_length=253, blank=True)
     path_token_allowed = models.BooleanField(default=False, help_text="Its token may stand in the path.")
     networks = models.JSONField(default=list, blank=True, help_text="Source networks (CIDR); empty: any.")
     created_at = models.DateTimeField(auto_now_add=True)

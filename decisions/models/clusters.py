@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from decisions.models.fields import BoundedText, FreeText, Json
 from decisions.models.settings import ClusterSettings
 
 
@@ -14,12 +15,12 @@ class Cluster(models.Model):
 
     name = models.SlugField(max_length=63, unique=True)
     in_cluster = models.BooleanField(default=False, help_text="Use the service account we run as.")
-    kubeconfig = models.CharField(max_length=500, blank=True, help_text="File; empty: the client's default.")
-    context = models.CharField(max_length=200, blank=True, help_text="Context; empty: the current one.")
-    policy_file = models.CharField(
+    kubeconfig = BoundedText(max_length=500, blank=True, help_text="File; empty: the client's default.")
+    context = BoundedText(max_length=200, blank=True, help_text="Context; empty: the current one.")
+    policy_file = BoundedText(
         max_length=500, blank=True, help_text="DeschedulerPolicy file, read before each cycle."
     )
-    policy_configmap = models.CharField(
+    policy_configmap = BoundedText(
         max_length=600, blank=True, help_text="Or a ConfigMap: namespace/name/key."
     )
     interval_seconds = models.PositiveIntegerField(default=300, help_text="From start to start of cycles.")
@@ -29,16 +30,16 @@ class Cluster(models.Model):
 
     armed = models.BooleanField(default=False)
     armed_at = models.DateTimeField(null=True, blank=True)
-    armed_by = models.CharField(max_length=200, blank=True)
+    armed_by = BoundedText(max_length=200, blank=True)
     paused = models.BooleanField(default=False)
 
     next_cycle_at = models.DateTimeField(null=True, blank=True)
     next_follow_at = models.DateTimeField(null=True, blank=True)
     contacted_at = models.DateTimeField(null=True, blank=True, help_text="When its API server last answered.")
-    problem = models.TextField(blank=True, help_text="Why its API server cannot be used; empty: it can.")
+    problem = FreeText(blank=True, help_text="Why its API server cannot be used; empty: it can.")
     problem_since = models.DateTimeField(null=True, blank=True)
     throttled_until = models.DateTimeField(null=True, blank=True)
-    server_version = models.CharField(max_length=60, blank=True)
+    server_version = BoundedText(max_length=60, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects: ClassVar[models.Manager["Cluster"]]
@@ -63,13 +64,13 @@ class PolicyVersion(models.Model):
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="policy_versions")
     number = models.PositiveIntegerField()
-    text = models.TextField()
+    text = FreeText()
     digest = models.CharField(max_length=64, help_text="SHA-256 of the text as it was read.")
     valid = models.BooleanField()
-    errors = models.JSONField(default=list)
-    warnings = models.JSONField(default=list)
-    upstream_error = models.TextField(blank=True, help_text="What the stock descheduler would print.")
-    source = models.CharField(max_length=700, help_text="The file, ConfigMap or person it came from.")
+    errors = Json(default=list)
+    warnings = Json(default=list)
+    upstream_error = FreeText(blank=True, help_text="What the stock descheduler would print.")
+    source = BoundedText(max_length=700, help_text="The file, ConfigMap or person it came from.")
     created_at = models.DateTimeField()
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True)
 
@@ -87,11 +88,11 @@ class Freeze(models.Model):
     """No eviction leaves the cluster (none: all clusters) until it is lifted."""
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, null=True, blank=True, related_name="freezes")
-    reason = models.CharField(max_length=500)
+    reason = BoundedText(max_length=500)
     set_at = models.DateTimeField()
-    set_by = models.CharField(max_length=200)
+    set_by = BoundedText(max_length=200)
     lifted_at = models.DateTimeField(null=True, blank=True)
-    lifted_by = models.CharField(max_length=200, blank=True)
+    lifted_by = BoundedText(max_length=200, blank=True)
     calls_in_flight = models.PositiveIntegerField(
         default=0, help_text="Eviction calls under way when it was set."
     )

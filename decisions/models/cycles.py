@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from decisions.models.clusters import Cluster, PolicyVersion
 from decisions.models.enums import CycleKind, CycleState
+from decisions.models.fields import BoundedText, FreeText, Json
 
 
 class Cycle(models.Model):
@@ -25,16 +26,16 @@ class Cycle(models.Model):
     )
     runner = models.CharField(max_length=64, blank=True, help_text="The claim of the worker that runs it.")
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True)
-    step = models.CharField(max_length=40, blank=True)
-    progress = models.CharField(max_length=200, blank=True)
-    steps = models.JSONField(default=list, help_text="[{name, seconds, detail}] in order.")
-    counts = models.JSONField(
+    step = BoundedText(max_length=40, blank=True)
+    progress = BoundedText(max_length=200, blank=True)
+    steps = Json(default=list, help_text="[{name, seconds, detail}] in order.")
+    counts = Json(
         default=dict,
         help_text="Funnel: nodes, pods, eligible, nominated, asked, allowed, waiting, denied, skipped, held_back.",
     )
-    limits = models.JSONField(default=list, help_text="Limits that were hit.")
-    warnings = models.JSONField(default=list)
-    error = models.TextField(blank=True)
+    limits = Json(default=list, help_text="Limits that were hit.")
+    warnings = Json(default=list)
+    error = FreeText(blank=True)
     failure_mode = models.CharField(max_length=20, blank=True, help_text="config_error, where that ended it.")
     unasked = models.PositiveIntegerField(default=0, help_text="Not asked before the deadline.")
     document = models.BinaryField(

@@ -5,11 +5,13 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 
+from decisions.models.fields import BoundedText, Json
+
 
 class Heartbeat(models.Model):
     """The last sign of life of a worker: it took a task from the broker and wrote to the database."""
 
-    name = models.CharField(max_length=200, unique=True)
+    name = BoundedText(max_length=200, unique=True)
     seen_at = models.DateTimeField()
 
     objects: ClassVar[models.Manager["Heartbeat"]]
@@ -21,7 +23,7 @@ class Heartbeat(models.Model):
 class TeamReason(models.Model):
     """A reason for a denial that is one key away."""
 
-    text = models.CharField(max_length=200, unique=True)
+    text = BoundedText(max_length=200, unique=True)
 
     objects: ClassVar[models.Manager["TeamReason"]]
 
@@ -49,11 +51,11 @@ class AuditEntry(models.Model):
     """What was set by whom, beside decisions: arming, pausing, freezes, settings, roles, tokens, policies."""
 
     at = models.DateTimeField()
-    by = models.CharField(max_length=200)
-    what = models.CharField(max_length=60)
+    by = BoundedText(max_length=200)
+    what = BoundedText(max_length=60)
     cluster = models.ForeignKey("Cluster", models.SET_NULL, null=True, blank=True, related_name="+")
-    subject = models.CharField(max_length=300, blank=True)
-    detail = models.JSONField(default=dict, blank=True)
+    subject = BoundedText(max_length=300, blank=True)
+    detail = Json(default=dict, blank=True)
 
     objects: ClassVar[models.Manager["AuditEntry"]]
 
