@@ -15,10 +15,11 @@ from deschedui.config import ROOT
 from .apiserver.resources import CLAIMS, NODES, STATEFUL_SETS, Resource
 from .apiserver.store import Json
 from .controller import MAINTENANCE, TAINT
-from .controlplane import ControlPlane
+from .controlplane import ControlPlane, ControlPlaneError
 from .samplecluster import WEEK, Made, objects
 
 BUILD = ROOT / "tests" / "controlplane" / "build.sh"
+RIGHTS = tuple(ROOT / "deploy" / "base" / name for name in ("serviceaccounts.yaml", "rbac.yaml"))
 IMPATIENT_SECONDS = 120
 SETTLED_SECONDS = 20.0
 """After so long the pods have their nodes, and a taint means something."""
@@ -34,23 +35,39 @@ def impatient(policy: str) -> str:
 
 @contextmanager
 def sample_control_plane(folder: Path, kubeconfig: Path) -> Iterator[ControlPlane]:
-    """Run a control plane with the sample in it and write `kubeconfig` (its admin's).
+    """Run a control plane with the sample in it and write `kubeconfig`: of deschedui's worker, with its rights alone.
 
-    Builds the programs first where they are missing, which takes ten minutes. Raises ControlPlaneError, and
-    CalledProcessError where they cannot be built.
+    Builds the programs first where they are missing, which takes ten minutes. Raises ControlPlaneError, also where
+    they cannot be built.
     """
-    with ControlPlane(binaries(), folder) as plane:
+    with ControlPlane(binaries(), folder, manifests=RIGHTS) as plane:
         fill(plane, objects())
         kubeconfig.touch(mode=0o600)
-        kubeconfig.write_text(plane.kubeconfig("admin").read_text(encoding="utf-8"), encoding="utf-8")
+        kubeconfig.write_text(plane.kubeconfig("worker").read_text(encoding="utf-8"), encoding="utf-8")
         with _maintenance(plane):
             yield plane
 
 
 def binaries() -> Path:
-    """The folder of the programs, built where they are missing."""
-    built = subprocess.run(["bash", str(BUILD)], stdout=subprocess.PIPE, text=True, check=True)
-    return Path(built.stdout.strip())
+    """The folder of the programs, built where they are missing. Raises ControlPlaneError."""
+    where = Path(_build("--where"))
+    if not (where / ".complete").exists():
+        print("building a control plane from Go modules: about ten minutes, once", flush=True)
+        _build()
+    return where
+
+
+def _build(*arguments: str) -> str:
+    try:
+        built = subprocess.run(
+            ["bash", str(BUILD), *arguments], stdout=subprocess.PIPE, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise ControlPlaneError(
+            f"its programs cannot be built: {error}. CLUSTER=kube needs Go, bash and openssl; "
+            "make demo without it needs none of them"
+        ) from error
+    return built.stdout.strip()
 
 
 def fill(plane: ControlPlane, sample: Iterator[Made]) -> None:

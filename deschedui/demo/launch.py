@@ -21,6 +21,8 @@ from pathlib import Path
 
 from deschedui import supervisor
 from deschedui.config import ROOT
+from deschedui.demo import kube
+from deschedui.demo.controlplane import ControlPlaneError
 from deschedui.supervisor import Program, Supervisor
 
 PASSWORD = "evict-me-gently"  # noqa: S105 - printed at the start, for the demo only
@@ -60,7 +62,7 @@ class Demo:
 def main() -> None:
     """Start it all, print where it is, end it all on Ctrl-C."""
     options = _arguments()
-    demo = _prepare(options.port)
+    demo = _prepare(options.port, options.cluster)
     os.environ.update(demo.environment())
     with Supervisor(demo.folder / "logs") as processes:
         try:
@@ -79,10 +81,11 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _prepare(port: int) -> Demo:
+def _prepare(port: int, kind: str) -> Demo:
     folder = _own_folder()
     demo = Demo(folder, port if _is_free(port) else _free_port(), _free_port())
     policy = (Path(__file__).parent / "policy.yaml").read_text(encoding="utf-8")
+    policy = kube.impatient(policy) if kind == "kube" else policy
     extender = f"127.0.0.1:{demo.extender_port}"
     (folder / "policy.yaml").write_text(policy.replace("${DEMO_EXTENDER}", extender), encoding="utf-8")
     return demo
@@ -108,10 +111,11 @@ def _own_folder() -> Path:
 @contextmanager
 def _cluster(kind: str, demo: Demo, processes: Supervisor) -> Iterator[None]:
     if kind == "kube":
-        from deschedui.demo import kube  # noqa: PLC0415 - only where the real programs are present
-
-        with kube.sample_control_plane(demo.folder / "control-plane", demo.kubeconfig):
-            yield
+        try:
+            with kube.sample_control_plane(demo.folder / "control-plane", demo.kubeconfig):
+                yield
+        except ControlPlaneError as error:
+            raise SystemExit(f"the control plane cannot run: {error}") from error
         return
     ready = demo.folder / "apiserver.json"
     argv = [sys.executable, "-m", "deschedui.demo.apiserver"]
