@@ -7,7 +7,6 @@ from decisions.models.decisions import OPEN, Decision, DecisionEvent, Snapshot
 from decisions.models.enums import (
     COMMITTED,
     ENDED,
-    IN_FLIGHT,
     OCCUPYING,
     PERMISSIONS,
     RECALLABLE,
@@ -27,7 +26,6 @@ from decisions.models.settings import ClusterSettings
 __all__ = [
     "COMMITTED",
     "ENDED",
-    "IN_FLIGHT",
     "OCCUPYING",
     "OPEN",
     "PERMISSIONS",

@@ -42,8 +42,6 @@ class Eviction(models.TextChoices):
 OCCUPYING = (Eviction.QUEUED, Eviction.BLOCKED, Eviction.EVICTING, Eviction.ACCEPTED, Eviction.IN_BACKGROUND)
 # The verdict cannot leave allowed: the call may have reached the API server.
 COMMITTED = (Eviction.EVICTING, Eviction.ACCEPTED, Eviction.IN_BACKGROUND)
-# On its way, or evicted and perhaps without a Ready replacement yet: what the pace counts until it is settled.
-IN_FLIGHT = (*COMMITTED, Eviction.EVICTED)
 # Nothing has been tried that could not be taken back.
 RECALLABLE = (Eviction.NONE, Eviction.QUEUED, Eviction.BLOCKED, Eviction.DELEGATED)
 # An eviction that has ended; with an allowed verdict the decision is no longer open.

@@ -22,7 +22,6 @@ from decisions.models import (
     Permission,
     PolicyVersion,
     Rule,
-    Verdict,
 )
 from decisions.queries.access import Access
 from decisions.services import connections, evictions, freezes, moment, pace, policies, protections, verdicts
@@ -59,8 +58,8 @@ def due_clusters(*, now: datetime) -> list[int]:
     """Clusters in which something may be due: a queued one whose time has come, or a lease that ran out."""
     queued = Q(eviction=Eviction.QUEUED) & (Q(not_before=None) | Q(not_before__lte=now))
     lost = Q(eviction=Eviction.EVICTING, lease_until__lte=now)
-    rows = evictions.under_way().filter(queued | lost).order_by("cluster_id")
-    return list(rows.values_list("cluster_id", flat=True).distinct())
+    rows = Decision.objects.filter(queued | lost, open=True).order_by()
+    return sorted(set(rows.values_list("cluster_id", flat=True)))
 
 
 def carry_out(cluster_id: int, *, worker: str, clock: Clock = DATABASE) -> int:
@@ -412,17 +411,13 @@ def ask_again(row: Decision, attempt: int, objection: AskAgain, *, now: datetime
 
 def waiting(cluster_id: int, now: datetime) -> list[pace.Queued]:
     """What is queued, in the order of the approvals."""
-    rows = (
-        evictions.under_way()
-        .filter(
-            cluster_id=cluster_id,
-            eviction=Eviction.QUEUED,
-            verdict=Verdict.ALLOWED,
-            executor=Executor.US,
-            expires_at__gt=now,
-        )
-        .order_by("decided_at", "id")
-    )
+    rows = Decision.objects.filter(
+        open=True,
+        cluster_id=cluster_id,
+        eviction=Eviction.QUEUED,
+        executor=Executor.US,
+        expires_at__gt=now,
+    ).order_by("decided_at", "id")
     fields = rows.values_list("pk", "owner_uid", "held", "cause", "not_before")
     return [
         pace.Queued(

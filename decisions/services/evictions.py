@@ -19,7 +19,6 @@ from django.db.models.functions import Coalesce, Now
 
 from decisions.models import (
     COMMITTED,
-    IN_FLIGHT,
     OCCUPYING,
     OPEN,
     Cluster,
@@ -99,13 +98,13 @@ def queue_who_waits_for(decision_id: int, *, now: datetime) -> int:
 def queue_stranded(*, now: datetime, limit: int = 100) -> int:
     """Queue allowed decisions of ours that nothing keeps at none: whoever they waited for is out of the way."""
     stranded = Decision.objects.filter(
-        OPEN,
         ~Exists(_occupying(OuterRef("cluster_id"), OuterRef("pod_uid"))),
+        open=True,
         verdict=Verdict.ALLOWED,
         eviction=Eviction.NONE,
         executor=Executor.US,
         expires_at__gt=now,
-    ).order_by("id")
+    ).order_by("expires_at")
     return sum(queue(row.pk, not_before=row.not_before or now, now=now) for row in stranded[:limit])
 
 
@@ -187,7 +186,9 @@ def _claimable(decision_id: int, rules: pace.Rules, now: datetime) -> "QuerySet[
     same_owner = in_flight(OuterRef("cluster_id")).filter(owner_uid=OuterRef("owner_uid"))
     filling = in_flight(OuterRef("cluster_id")).filter(eviction__in=COMMITTED)
     filling = filling.filter(Q(eviction=Eviction.EVICTING) | Q(accepted_at__gt=now - rules.still_there))
-    calling = under_way().filter(cluster_id=OuterRef("cluster_id"), eviction=Eviction.EVICTING)
+    calling = Decision.objects.filter(
+        open=True, eviction=Eviction.EVICTING, cluster_id=OuterRef("cluster_id")
+    )
     return Decision.objects.filter(
         Q(not_before=None) | Q(not_before__lte=now),
         _armed(throttled_at=now),
@@ -211,14 +212,13 @@ def _nth(rows: "QuerySet[Decision]", number: int) -> "QuerySet[Decision]":
 
 def in_flight(cluster_id: Any) -> "QuerySet[Decision]":
     """What the pace counts: on its way, or evicted without a Ready replacement yet."""
+    going = Q(open=True, eviction__in=COMMITTED)
     return Decision.objects.filter(
-        cluster_id=cluster_id, eviction__in=IN_FLIGHT, settled_at=None, executor=Executor.US
+        going | Q(eviction=Eviction.EVICTED),
+        cluster_id=cluster_id,
+        settled_at=None,
+        executor=Executor.US,
     )
-
-
-def under_way() -> "QuerySet[Decision]":
-    """Evictions that have not ended: the condition of their partial index, so that a history costs nothing."""
-    return Decision.objects.filter(eviction__in=(*OCCUPYING, Eviction.DELEGATED))
 
 
 def _armed(*, throttled_at: datetime | None = None) -> Exists:
@@ -408,7 +408,8 @@ def _after(row: Decision, target: Eviction, result: EvictionResult, now: datetim
 
 def requeue_blocked(*, now: datetime, limit: int = 500) -> int:
     """blocked → queued, by time. Returns how many."""
-    due = under_way().filter(eviction=Eviction.BLOCKED, not_before__lte=now).values_list("pk", flat=True)
+    blocked = Decision.objects.filter(open=True, eviction=Eviction.BLOCKED)
+    due = blocked.filter(not_before__lte=now).order_by().values_list("pk", flat=True)
     return sum(
         _move(
             pk,
@@ -425,7 +426,9 @@ def requeue_blocked(*, now: datetime, limit: int = 500) -> int:
 
 def leases_that_ran_out(cluster_id: int, *, now: datetime) -> "QuerySet[Decision]":
     """Evictions whose worker has not come back in its time: killed, or cut off."""
-    return under_way().filter(cluster_id=cluster_id, eviction=Eviction.EVICTING, lease_until__lte=now)
+    return Decision.objects.filter(
+        open=True, eviction=Eviction.EVICTING, cluster_id=cluster_id, lease_until__lte=now
+    ).order_by()
 
 
 def recover(row: Decision, look: PodLook, *, now: datetime) -> Eviction | None:

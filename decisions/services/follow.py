@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Q
 
-from decisions.models import IN_FLIGHT, OPEN, Cluster, Decision, Eviction, Executor
+from decisions.models import Cluster, Decision, Eviction, Executor
 from decisions.services import connections, evictions, nudge
 from decisions.services.clock import DATABASE, Clock
 from decisions.services.evictions import Replacement
@@ -41,23 +41,25 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 # --- what is due ------------------------------------------------------------------------------------------
 
 
-# Two conditions, each with its own partial index; joined by OR they would read the whole history.
-STILL_OPEN = OPEN
-UNSETTLED = Q(eviction__in=IN_FLIGHT, settled_at=None) & Q(eviction=Eviction.EVICTED)
+# Each has a partial index of its own; joined by OR they would read the whole history.
+_FOLLOWED = (Q(open=True), Q(eviction=Eviction.EVICTED, settled_at=None))
 
 
 def followed(cluster_id: int) -> list[Decision]:
     """Decisions of a cluster of which something is still to be seen, in the order in which they were made."""
-    rows = Decision.objects.filter(cluster_id=cluster_id).select_related("cluster")
-    return sorted([*rows.filter(STILL_OPEN), *rows.filter(UNSETTLED)], key=lambda row: row.pk)
+    rows = Decision.objects.filter(cluster_id=cluster_id).select_related("cluster").order_by()
+    return sorted((row for part in _FOLLOWED for row in rows.filter(part)), key=lambda row: row.pk)
 
 
 def due_clusters(*, now: datetime) -> list[int]:
     """Clusters in which something is open and that have not been looked at for a while."""
-    due = Cluster.objects.filter(Q(next_follow_at=None) | Q(next_follow_at__lte=now))
-    of_cluster = Decision.objects.filter(cluster_id=OuterRef("pk"))
-    something = Exists(of_cluster.filter(STILL_OPEN)) | Exists(of_cluster.filter(UNSETTLED))
-    return list(due.filter(something).order_by("pk").values_list("pk", flat=True))
+    due = Cluster.objects.filter(Q(next_follow_at=None) | Q(next_follow_at__lte=now)).order_by("pk")
+    return [pk for pk in due.values_list("pk", flat=True) if _something_to_see(pk)]
+
+
+def _something_to_see(cluster_id: int) -> bool:
+    rows = Decision.objects.filter(cluster_id=cluster_id).order_by()
+    return any(rows.filter(part).exists() for part in _FOLLOWED)
 
 
 def follow(cluster_id: int, *, clock: Clock = DATABASE) -> int:

@@ -458,10 +458,9 @@ def displace(decision: Decision, *, by: Actor, now: datetime) -> None:
 
 def expire_due(*, now: datetime, limit: int = 500) -> int:
     """Expire what nobody answered, and approvals whose time is over. Returns how many."""
-    due = Decision.objects.filter(
-        Q(verdict=Verdict.PENDING) | Q(verdict=Verdict.ALLOWED, eviction__in=RECALLABLE), expires_at__lte=now
-    ).values_list("pk", flat=True)[:limit]
-    return sum(expire_one(pk, now=now) for pk in list(due))
+    due = Decision.objects.filter(open=True, expires_at__lte=now).exclude(eviction__in=COMMITTED)
+    due_ids = due.order_by("expires_at").values_list("pk", flat=True)[:limit]
+    return sum(expire_one(pk, now=now) for pk in list(due_ids))
 
 
 def expire_one(decision_id: int, *, now: datetime) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from decisions.models import Cluster, Decision, Event, Eviction
-from decisions.services import carryout
+from decisions.services import carryout, evictions
 from deschedui.kube.answers import RawAnswer
 from deschedui.kube.errors import TimedOut
 from tests.builders import at
@@ -64,7 +64,7 @@ def test_ev02_a_blocked_one_goes_when_the_budget_lets_it(
 ) -> None:
     answered(row, fake, clock, fake_cluster.BLOCKED)
     clock.advance(30)
-    carryout.evictions.requeue_blocked(now=clock.now())
+    evictions.requeue_blocked(now=clock.now())
     row = answered(row, fake, clock)
     assert (row.eviction, row.attempt, row.pdb) == (Eviction.ACCEPTED, 2, "")
 

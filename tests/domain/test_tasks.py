@@ -27,7 +27,7 @@ def queue() -> Iterator[Any]:
 
 
 def messages(queue: Any) -> list[tuple[str, list[Any]]]:
-    found = []
+    found: list[tuple[str, list[Any]]] = []
     while True:
         try:
             message = queue.get_nowait()
