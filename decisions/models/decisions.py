@@ -11,6 +11,7 @@ from decisions.models.access import Caller
 from decisions.models.clusters import Cluster, PolicyVersion
 from decisions.models.cycles import Cycle
 from decisions.models.enums import ENDED, OCCUPYING, Event, Eviction, Executor, Rule, Verdict
+from decisions.models.fields import BoundedText, FreeText, Json
 
 OPEN = Q(verdict=Verdict.PENDING) | (Q(verdict=Verdict.ALLOWED) & ~Q(eviction__in=ENDED))
 
@@ -35,19 +36,19 @@ class Decision(models.Model):
     # Who asks for which pod.
     cluster = models.ForeignKey(Cluster, models.PROTECT, related_name="decisions")
     asker = models.CharField(max_length=80, help_text="'policy', or 'caller:<id>'.")
-    asker_name = models.CharField(max_length=200)
+    asker_name = BoundedText(max_length=200)
     caller = models.ForeignKey(Caller, models.SET_NULL, null=True, blank=True, related_name="decisions")
     executor = models.CharField(max_length=5, choices=Executor.choices)
     pod_uid = models.CharField(max_length=128)
-    namespace = models.CharField(max_length=63)
-    pod_name = models.CharField(max_length=253)
-    node = models.CharField(max_length=253, blank=True, help_text="Empty for a pod that is not scheduled.")
-    owner_kind = models.CharField(max_length=63, blank=True)
-    owner_name = models.CharField(max_length=253, blank=True)
-    owner_uid = models.CharField(
+    namespace = BoundedText(max_length=63)
+    pod_name = BoundedText(max_length=253)
+    node = BoundedText(max_length=253, blank=True, help_text="Empty for a pod that is not scheduled.")
+    owner_kind = BoundedText(max_length=63, blank=True)
+    owner_name = BoundedText(max_length=253, blank=True)
+    owner_uid = BoundedText(
         max_length=128, blank=True, help_text="Of the controller: ReplicaSet, StatefulSet …"
     )
-    workload = models.CharField(
+    workload = BoundedText(
         max_length=320,
         blank=True,
         help_text="Kind/name that an SRE knows: Deployment/web, not its ReplicaSet.",
@@ -57,24 +58,20 @@ class Decision(models.Model):
     # Why.
     cycle = models.ForeignKey(Cycle, models.SET_NULL, null=True, blank=True, related_name="decisions")
     policy = models.ForeignKey(PolicyVersion, models.SET_NULL, null=True, blank=True)
-    profile = models.CharField(max_length=253, blank=True)
-    plugin = models.CharField(max_length=253, blank=True)
-    reason = models.CharField(max_length=4096, blank=True)
+    profile = BoundedText(max_length=253, blank=True)
+    plugin = BoundedText(max_length=253, blank=True)
+    reason = BoundedText(max_length=4096, blank=True)
     grace_period_seconds = models.BigIntegerField(null=True, blank=True)
     nominated_count = models.PositiveIntegerField(default=1)
     nominated_at = models.DateTimeField(help_text="Last nominated or asked for.")
     extender_effect = models.CharField(
         max_length=5, blank=True, help_text="allow, deny, skip; empty: none was asked."
     )
-    extender_decided_by = models.CharField(max_length=20, blank=True)
-    extender_reason = models.CharField(max_length=4096, blank=True)
+    extender_decided_by = BoundedText(max_length=20, blank=True)
+    extender_reason = BoundedText(max_length=4096, blank=True)
     failure_mode = models.CharField(max_length=20, blank=True)
-    extenders = models.JSONField(
-        default=list, help_text="Every extender's outcome (ExtenderOutcome.as_dict)."
-    )
-    forecast = models.JSONField(
-        default=dict, help_text="What would happen (Forecast.as_dict), when last nominated."
-    )
+    extenders = Json(default=list, help_text="Every extender's outcome (ExtenderOutcome.as_dict).")
+    forecast = Json(default=dict, help_text="What would happen (Forecast.as_dict), when last nominated.")
     pod_snapshot = models.ForeignKey(Snapshot, models.SET_NULL, null=True, blank=True, related_name="+")
     node_snapshot = models.ForeignKey(Snapshot, models.SET_NULL, null=True, blank=True, related_name="+")
 
@@ -87,9 +84,9 @@ class Decision(models.Model):
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
     )
-    decided_by_name = models.CharField(max_length=200, blank=True, help_text="Also says when it was a token.")
+    decided_by_name = BoundedText(max_length=200, blank=True, help_text="Also says when it was a token.")
     decided_at = models.DateTimeField(null=True, blank=True)
-    decision_reason = models.CharField(max_length=4096, blank=True)
+    decision_reason = BoundedText(max_length=4096, blank=True)
     override = models.BooleanField(default=False)
     cooldown_until = models.DateTimeField(
         null=True, blank=True, help_text="A human's denial holds; or nobody answered."
@@ -98,24 +95,22 @@ class Decision(models.Model):
     unanswered = models.PositiveIntegerField(
         default=0, help_text="How often this asker got no answer for this UID before."
     )
-    moment = models.JSONField(
-        default=dict, help_text="What was shown at approval: ready, desired, pdb, node, policy."
-    )
+    moment = Json(default=dict, help_text="What was shown at approval: ready, desired, pdb, node, policy.")
 
     # The eviction: written by services.evictions only.
     eviction = models.CharField(max_length=13, choices=Eviction.choices, default=Eviction.NONE)
     attempt = models.PositiveIntegerField(default=0)
     not_before = models.DateTimeField(null=True, blank=True, help_text="Undo time, back-off, Retry-After.")
     lease_until = models.DateTimeField(null=True, blank=True)
-    claimed_by = models.CharField(max_length=200, blank=True)
+    claimed_by = BoundedText(max_length=200, blank=True)
     failures = models.PositiveIntegerField(
         default=0, help_text="Answers in a row that said nothing (up to 5)."
     )
-    cause = models.CharField(max_length=40, blank=True, help_text="EvictionCause of the last answer.")
-    message = models.TextField(blank=True, help_text="What the API server said last, in words.")
-    pdb = models.CharField(max_length=253, blank=True)
-    webhook = models.CharField(max_length=253, blank=True)
-    held = models.CharField(
+    cause = BoundedText(max_length=40, blank=True, help_text="EvictionCause of the last answer.")
+    message = FreeText(blank=True, help_text="What the API server said last, in words.")
+    pdb = BoundedText(max_length=253, blank=True)
+    webhook = BoundedText(max_length=253, blank=True)
+    held = BoundedText(
         max_length=300, blank=True, help_text="Why a queued one is held back; empty: it is not."
     )
     waits_for = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="+")
@@ -125,9 +120,9 @@ class Decision(models.Model):
     accepted_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     unconfirmed = models.BooleanField(default=False)
-    replacement_uid = models.CharField(max_length=128, blank=True)
-    replacement_name = models.CharField(max_length=253, blank=True)
-    replacement_node = models.CharField(max_length=253, blank=True)
+    replacement_uid = BoundedText(max_length=128, blank=True)
+    replacement_name = BoundedText(max_length=253, blank=True)
+    replacement_node = BoundedText(max_length=253, blank=True)
     replacement_seen_at = models.DateTimeField(null=True, blank=True)
     replacement_ready_at = models.DateTimeField(null=True, blank=True)
     settled_at = models.DateTimeField(
@@ -238,9 +233,9 @@ class DecisionEvent(models.Model):
     at = models.DateTimeField()
     kind = models.CharField(max_length=20, choices=Event.choices)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
-    by_name = models.CharField(max_length=200, blank=True)
-    reason = models.CharField(max_length=4096, blank=True)
-    detail = models.JSONField(default=dict, blank=True)
+    by_name = BoundedText(max_length=200, blank=True)
+    reason = BoundedText(max_length=4096, blank=True)
+    detail = Json(default=dict, blank=True)
 
     objects: ClassVar[models.Manager["DecisionEvent"]]
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from decisions.models import Caller, Cluster, Cycle, Decision, Executor, PolicyVersion, Snapshot
+from decisions.models.fields import fit
 from deschedui.extender.outcomes import ExtenderOutcome
 
 POLICY_ASKER = "policy"
+NAME_CHARS, REASON_CHARS = 253, 4096
 
 
 @dataclass(frozen=True)
@@ -42,19 +44,22 @@ class Ask:
     node_snapshot: Snapshot | None = None
 
     def facts(self) -> dict[str, Any]:
-        """The columns of a decision that say why; written anew each time the pod is nominated."""
+        """The columns of a decision that say why; written anew each time the pod is nominated.
+
+        As they will be stored: what a column cuts must not count as changed the next time.
+        """
         outcome = self.outcome
         facts: dict[str, Any] = {
-            "node": self.node,
+            "node": fit(self.node, NAME_CHARS),
             "cycle": self.cycle,
             "policy": self.policy,
-            "profile": self.profile,
-            "plugin": self.plugin,
-            "reason": self.reason[:4096],
+            "profile": fit(self.profile, NAME_CHARS),
+            "plugin": fit(self.plugin, NAME_CHARS),
+            "reason": fit(self.reason, REASON_CHARS),
             "grace_period_seconds": self.grace_period_seconds,
             "extender_effect": outcome.effect.value if outcome else "",
             "extender_decided_by": outcome.decided_by if outcome else "",
-            "extender_reason": outcome.reason[:4096] if outcome else "",
+            "extender_reason": fit(outcome.reason, REASON_CHARS) if outcome else "",
             "failure_mode": outcome.failure_mode.value if outcome and outcome.failure_mode else "",
             "extenders": [each.as_dict() for each in self.outcomes],
             "forecast": dict(self.forecast),
