@@ -9,10 +9,11 @@ from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from decisions.models import COMMITTED, OPEN, Caller, Cluster, Decision, Eviction, Executor, Rule, Verdict
-from decisions.services import evictions, freezes, moment, snapshots, verdicts
+from decisions.services import arming, carryout, evictions, freezes, moment, snapshots, verdicts
 from decisions.services.actors import Actor
 from decisions.services.asks import Ask
 from decisions.services.lookups import Looked, PodEdge, Sight
@@ -80,6 +81,9 @@ def no(reason: str, state: State, decision_id: int | None = None) -> Answer:
     return Answer(allow=False, reason=reason, state=state, decision_id=decision_id)
 
 
+OBSERVES = no("this cluster only observes: nobody armed it, nothing is recorded", State.OBSERVING)
+
+
 def answer(*, question: PodQuestion, caller: Caller, edge: PodEdge, now: datetime) -> Answer:
     """Answer one question of one caller; records a pending decision where nothing is known.
 
@@ -113,7 +117,7 @@ def _refused_by_cluster(cluster: Cluster) -> Answer | None:
         since = f"frozen by {frozen.set_by} since {frozen.set_at:%F %H:%M} UTC"
         return no(f"{since}: {frozen.reason}", State.FROZEN)
     if not cluster.armed:
-        return no("this cluster only observes: nobody armed it, nothing is recorded", State.OBSERVING)
+        return OBSERVES
     return None
 
 
@@ -158,10 +162,9 @@ def _say_yes(row: Decision, caller: Caller, edge: PodEdge, now: datetime) -> Ans
         return no(f"approved, but the pod cannot be looked up now: {seen.problem}", State.UNCHECKED, row.pk)
     if seen.sight is Sight.GONE or seen.uid != row.pod_uid or seen.terminating:
         return no(f"pod {row.pod} with this UID is gone or terminating", State.GONE, row.pk)
-    if first and (changes := moment.differences(row.moment, edge.moment(row))):
-        why = moment.sentence(changes)
-        verdicts.back_to_pending(decision_id=row.pk, why=why, changes=changes, now=now)
-        return no(f"waiting for approval again: {why}", State.PENDING, row.pk)
+    if first and (over := _moment_is_over(row, edge)):
+        verdicts.back_to_pending(decision_id=row.pk, why=over.why, changes=over.changes, now=now)
+        return no(f"waiting for approval again: {over.why}", State.PENDING, row.pk)
     if not evictions.tell(row.pk, by=Actor(name=caller.name), now=now):
         return no("no longer allowed", State.DENIED, row.pk)
     return Answer(
@@ -169,14 +172,29 @@ def _say_yes(row: Decision, caller: Caller, edge: PodEdge, now: datetime) -> Ans
     )
 
 
+def _moment_is_over(row: Decision, edge: PodEdge) -> carryout.AskAgain | None:
+    """The approval's moment, read once before its caller hears the yes (design.md section 5)."""
+    if changes := moment.differences(row.moment, edge.moment(row)):
+        return carryout.AskAgain(changes, moment.sentence(changes))
+    if carryout.approver_lost_right(row):
+        return carryout.AskAgain(why=f"{row.decided_by_name} may no longer decide here")
+    return None
+
+
 def _record(question: PodQuestion, seen: Looked, caller: Caller, edge: PodEdge, now: datetime) -> Answer:
-    recorded = verdicts.record(ask=_ask(question, seen, caller, edge), now=now)
+    ask = _ask(question, seen, caller, edge)
+    with transaction.atomic():
+        # Asked again, and held: whoever disarms withdraws what is on record, and this would come after it.
+        if not arming.hold(caller.cluster_id):
+            return OBSERVES
+        recorded = verdicts.record(ask=ask, now=now)
     row = recorded.decision
     if row is None:
         return no(recorded.sentence, State.TOO_MANY)
     if row.verdict == Verdict.PENDING:
         return no(f"waiting for approval, see {settings.ENV.public_url}/d/{row.pk}/", State.PENDING, row.pk)
-    return no(recorded.sentence or verdicts.settled_sentence(row), State.DENIED, row.pk)
+    state = State.UNANSWERED if row.verdict == Verdict.EXPIRED else State.DENIED
+    return no(recorded.sentence or verdicts.settled_sentence(row), state, row.pk)
 
 
 def _ask(question: PodQuestion, seen: Looked, caller: Caller, edge: PodEdge) -> Ask:

@@ -6,10 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 
-from decisions.models import Cluster, Decision, DecisionEvent, Event, Eviction, Executor, Verdict
+from decisions.models import Cluster, Decision, DecisionEvent, Event, Eviction, Executor, RoleBinding, Verdict
 from decisions.services import access, clusters, evictions, freezes, moment, verdicts
 from decisions.services.actors import SYSTEM, Actor
+from decisions.services.lookups import Looked
 from tests.builders import NOW, approver, at, make_cluster, make_decision
 from tests.doors.edges import GONE, UID, UNREACHABLE, FakePod, ask, pod_body, register
 
@@ -95,6 +97,11 @@ def test_nobody_answered_says_when_it_asks_again(token: str) -> None:
     assert "nobody answered, asks again at" in answer["reason"]
 
 
+def test_an_ask_that_finds_it_expired_before_the_sweep_says_so(token: str) -> None:
+    ask(token)
+    assert ask(token, now=at(3601))["state"] == "unanswered"
+
+
 def test_after_the_back_off_it_asks_again_and_the_next_one_is_longer(token: str) -> None:
     ask(token)
     verdicts.expire_due(now=at(3601))
@@ -150,6 +157,18 @@ def test_a_cluster_that_nobody_armed_only_observes(cluster: Cluster, token: str)
     assert not Decision.objects.exists()
 
 
+def test_who_disarms_while_a_pod_is_looked_at_finds_nothing_recorded_afterwards(
+    cluster: Cluster, token: str
+) -> None:
+    class Disarmed(FakePod):
+        def around(self, looked: Looked) -> tuple[str, dict[str, Any]]:
+            clusters.disarm(cluster=cluster, by=SYSTEM, now=NOW)
+            return super().around(looked)
+
+    assert "only observes" in ask(token, pod=Disarmed())["reason"]
+    assert not Decision.objects.exists()
+
+
 def test_a_pod_that_we_are_evicting_is_a_no_for_everybody(cluster: Cluster, token: str) -> None:
     fields = {"verdict": Verdict.ALLOWED, "eviction": Eviction.ACCEPTED}
     ours = make_decision(cluster, pod_uid=UID, **fields)
@@ -183,6 +202,28 @@ def test_a_claim_that_nobody_could_check_is_marked(token: str) -> None:
     assert Decision.objects.get().verified is False
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"spec": {"nodeName": "x" * 400}},
+        {"spec": {"nodeName": "n\x001"}},
+        {"owner": {"kind": "K\x00" * 50, "name": "n" * 400, "uid": "u" * 400}},
+        {"owner": {"kind": "\ud800", "name": "", "uid": "\x00"}},
+        {"labels": {"a\x00": "\x00"}},
+    ],
+)
+def test_a_claim_may_say_what_it_likes(token: str, fields: dict[str, Any]) -> None:
+    pod = json.loads(pod_body())["pod"]
+    pod["spec"] |= fields.get("spec", {})
+    pod["metadata"]["labels"] = fields.get("labels", {})
+    if owner := fields.get("owner"):
+        pod["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "controller": True, **owner}]
+    body = json.dumps({"pod": pod}).encode()
+    answers = [ask(token, body, pod=FakePod(UNREACHABLE)) for _ in range(2)]
+    assert {answer["state"] for answer in answers} <= {"pending", "refused"}
+    assert not Decision.objects.filter(version__gt=1).exists()
+
+
 def test_an_approval_is_not_told_while_the_pod_cannot_be_looked_up(token: str) -> None:
     ask(token)
     approve()
@@ -197,6 +238,44 @@ def test_an_approval_belongs_to_its_moment(token: str) -> None:
     assert answer["allow"] is False
     assert (row.verdict, row.version) == (Verdict.PENDING, 2)
     assert "2 of 3" in answer["reason"]
+
+
+def test_an_approver_who_lost_the_right_approved_nothing(token: str, ada: User) -> None:
+    ask(token)
+    approve(Actor.person(ada))
+    RoleBinding.objects.all().delete()
+    answer = ask(token)
+    row = Decision.objects.get()
+    assert answer["reason"] == "waiting for approval again: ada may no longer decide here"
+    assert (row.verdict, row.eviction, row.version) == (Verdict.PENDING, Eviction.NONE, 2)
+
+
+def test_once_heard_a_yes_stays_one(token: str, ada: User) -> None:
+    ask(token)
+    approve(Actor.person(ada))
+    ask(token)
+    RoleBinding.objects.all().delete()
+    assert ask(token, pod=FakePod(now=moment.Now(ready=1, desired=3)))["allow"] is True
+
+
+def test_an_approval_that_was_taken_back_is_a_no_to_who_heard_it(token: str) -> None:
+    ask(token)
+    row = approve()
+    ask(token)
+    verdicts.take_back(decision_id=row.pk, by=Actor("grace"), reason="wait for the release", now=at(60))
+    answer = ask(token, now=at(61))
+    assert (answer["allow"], answer["state"]) == (False, "denied")
+    assert answer["reason"].startswith("denied by grace: wait for the release, until")
+
+
+def test_an_approval_that_was_undone_waits_again(token: str) -> None:
+    ask(token)
+    row = approve()
+    ask(token)
+    verdicts.undo(decision_id=row.pk, by=Actor("grace"), now=at(4))
+    assert ask(token, now=at(5))["state"] == "pending"
+    line = row.events.get(kind=Event.UNDONE)
+    assert line.detail == {"caller_may_have_acted": True}
 
 
 def test_an_unscheduled_pod_has_no_node(token: str) -> None:
