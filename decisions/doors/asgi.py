@@ -101,6 +101,9 @@ async def _serve(scope: Scope, receive: Receive, send: Send, decide: Decide, unk
         answer = extender.refusal("deschedui could not answer in time; nothing is allowed")
     except TooLarge as error:
         answer = extender.refusal(str(error))
+    except Exception:
+        log.exception("door: an error of ours before the question was read")
+        answer = extender.refusal("deschedui had an error of its own; nothing is allowed")
     except asyncio.CancelledError:
         await _send(send, extender.refusal("deschedui is shutting down; nothing is allowed"))
         raise
@@ -138,7 +141,7 @@ def _host_is_ours(host: str) -> bool:
 
 async def _body(receive: Receive, content_length: str) -> bytes:
     limit: int = settings.DOOR_MAX_BODY_BYTES
-    if content_length.isdigit() and int(content_length) > limit:
+    if content_length.isdecimal() and len(content_length) < 20 and int(content_length) > limit:
         raise TooLarge(_too_large(limit))
     chunks = bytearray()
     while True:

@@ -1,6 +1,7 @@
 """The first law over HTTP: whatever comes in and whatever breaks, the answer is 200, well-formed and in time."""
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -108,6 +109,25 @@ def test_an_error_of_ours_is_a_no(db: None) -> None:
     response = serve(_door_that(lambda: _raise(RuntimeError("a bug"))))
     assert is_a_no(response)
     assert "a bug" not in response.text
+
+
+def test_an_error_before_the_question_is_read_is_a_no_too(db: None) -> None:
+    async def receive() -> asgi.Message:
+        raise ConnectionError("cut off")
+
+    sent: list[asgi.Message] = []
+
+    async def send(message: asgi.Message) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"testserver"), (b"content-length", b"\xb2")]
+    scope = {"type": "http", "method": "POST", "path": "/doors/evict", "headers": headers}
+
+    async def call() -> None:
+        await asgi.with_doors(_django)(scope, receive, send)
+
+    asyncio.run(call())
+    assert (sent[0]["status"], json.loads(sent[1]["body"])["allow"]) == (200, False)
 
 
 def test_a_database_that_hangs_is_a_no_in_time(db: None) -> None:
