@@ -14,7 +14,8 @@ from decisions.services.errors import Invalid
 def active(cluster_id: int) -> Freeze | None:
     """The freeze that holds this cluster now, its own before one of everything."""
     holding = Freeze.objects.filter(Q(cluster_id=cluster_id) | Q(cluster=None), lifted_at=None)
-    return holding.order_by("cluster_id").last() if holding else None
+    # Sorted here: databases do not agree on where NULL stands.
+    return max(holding, key=lambda row: row.cluster_id or 0, default=None)
 
 
 def freeze(*, cluster: Cluster | None, by: Actor, reason: str, now: datetime) -> Freeze:
@@ -41,7 +42,8 @@ def freeze(*, cluster: Cluster | None, by: Actor, reason: str, now: datetime) ->
             )
             timeline.audit("frozen", at=now, by=by, cluster=cluster, subject=reason)
     except IntegrityError:
-        return Freeze.objects.get(cluster=cluster, lifted_at=None)
+        there = Freeze.objects.filter(cluster=cluster, lifted_at=None).first()
+        return there or freeze(cluster=cluster, by=by, reason=reason, now=now)
     return row
 
 
