@@ -276,7 +276,7 @@ def waiting(access: Access, chosen: Filter, now: datetime) -> "QuerySet[Decision
 def inbox(access: Access, chosen: Filter, now: datetime) -> Inbox:
     """Everything the inbox shows to one person. A fixed number of queries, however many rows."""
     pending = list(waiting(access, chosen, now)[: MOST_ROWS + 1])
-    on_their_way, failed = _after_approval(access, chosen, now)
+    on_their_way, failed = after_approval(access, chosen, now)
     rows = as_rows([*pending[:MOST_ROWS], *on_their_way, *failed], access, now)
     first, last = len(pending[:MOST_ROWS]), len(pending[:MOST_ROWS]) + len(on_their_way)
     total = len(pending) if len(pending) <= MOST_ROWS else waiting(access, chosen, now).count()
@@ -290,7 +290,9 @@ def inbox(access: Access, chosen: Filter, now: datetime) -> Inbox:
     )
 
 
-def _after_approval(access: Access, chosen: Filter, now: datetime) -> tuple[list[Decision], list[Decision]]:
+def after_approval(
+    access: Access, chosen: Filter, now: datetime
+) -> tuple[list[Decision], list[Decision]]:
     """What was approved and is not gone yet, and what failed in the last day."""
     mine = access.decisions(Permission.VIEW).filter(chosen.where())
     # As a list of what has not ended, and not as "has not ended": that the index can seek. What failed is allowed

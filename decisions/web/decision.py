@@ -1,5 +1,6 @@
 """One decision: its page, and every answer a person can give. Each answer is a form; with htmx a fragment of it."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from decisions.queries import sentences
 from decisions.queries.inbox import Row, row_of
 from decisions.queries.people import who_may
 from decisions.services import evictions, verdicts
-from decisions.services.errors import Conflict, Invalid, NotAllowed, Refused
+from decisions.services.errors import Conflict, Invalid, Refused
 from decisions.web.pages import access_of, actor_of, came_from, is_fragment, page, person_of
 
 HOUR = 3600
@@ -154,10 +155,18 @@ def override(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _override(request: HttpRequest, each: Decision) -> Decision:
-    from decisions.services import lookups  # noqa: PLC0415 - loads the cluster's client, which no other page needs
+    # The cluster's client is loaded here only: no other page needs it.
+    from decisions.services import lookups  # noqa: PLC0415
+    from deschedui.kube.errors import KubeError  # noqa: PLC0415
 
     reason = request.POST.get("reason", "")
-    exists = bool(reason.strip()) and lookups.pod_exists(each)
+    try:
+        exists = bool(reason.strip()) and lookups.pod_exists(each)
+    except KubeError as error:
+        sentence = (
+            f"Whether {each.pod} still exists cannot be told ({error}). Nothing was changed; try again."
+        )
+        raise Conflict(each, sentence) from error
     return verdicts.override(
         decision_id=each.pk, by=actor_of(request), reason=reason, pod_exists=exists, now=timezone.now()
     )
@@ -234,7 +243,7 @@ def _answer(
     except Invalid as refusal:
         return redraw(request, found(request, each.pk), mode=mode, notice=str(refusal), status=422)
     except Refused as refusal:
-        return redraw(request, found(request, each.pk), notice=_sentence(refusal), status=409)
+        return redraw(request, found(request, each.pk), notice=str(refusal), status=409)
     if not is_fragment(request):
         messages.success(request, done)
         return redirect(came_from(request))
@@ -243,20 +252,8 @@ def _answer(
     return answer
 
 
-def _sentence(refusal: Refused) -> str:
-    if (
-        isinstance(refusal, Conflict)
-        and refusal.decision.verdict == Verdict.ALLOWED
-        and "Already" in str(refusal)
-    ):
-        return str(refusal)
-    return str(refusal) if not isinstance(refusal, NotAllowed) else refusal.sentence
-
-
 def _said(sentence: str) -> str:
     """The header that makes the page say something to whoever listens; ASCII, as headers must be."""
-    import json  # noqa: PLC0415
-
     return json.dumps({"say": sentence})
 
 
@@ -291,6 +288,7 @@ def row_context(request: HttpRequest, row: Row, *, mode: str = "", notice: str =
         "d": row.decision,
         "mode": mode,
         "notice": notice,
+        "group_by": (request.POST if request.method == "POST" else request.GET).get("group") or "workload",
         **answer_context(request, row.decision, mode),
     }
 

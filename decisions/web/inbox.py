@@ -39,6 +39,7 @@ def inbox_context(request: HttpRequest) -> dict[str, Any]:
     found = query.inbox(access, filter_of(request), now)
     return {
         "inbox": found,
+        "group_by": found.filter.group,
         "groupings": GROUPINGS,
         "selected": set(request.GET.getlist("select")),
         "may_decide": access.may_somewhere(Permission.DECIDE),

@@ -74,7 +74,8 @@ def _inbox(request: HttpRequest) -> list[str]:
     access, chosen, now = access_of(request), filter_of(request), timezone.now()
     shown = _numbers(request, "rows")
     waiting = list(query.waiting(access, chosen, now)[:MOST_ROWS])
-    if not shown and waiting:
+    after = _numbers(request, "after")
+    if waiting and not shown.keys() - after.keys():
         return [_whole_list(request)]
     gone = set(shown) - {decision.pk for decision in waiting}
     others = query.related(access.decisions(Permission.VIEW).filter(pk__in=gone)) if gone else ()
@@ -84,7 +85,29 @@ def _inbox(request: HttpRequest) -> list[str]:
         *_changed_rows(request, rows, shown),
         *_changed_groups(request, query.grouped([row for row in rows if row.pending], chosen.group)),
         *_new_ones(request, new),
+        *_newly_approved(request, chosen, shown, after),
     ]
+
+
+def _newly_approved(
+    request: HttpRequest, chosen: query.Filter, shown: dict[int, str], after: dict[int, str]
+) -> list[str]:
+    """What was approved and is not gone yet, where the page does not show all of it already, there or in its list."""
+    access, now = access_of(request), timezone.now()
+    on_their_way, failed = query.after_approval(access, chosen, now)
+    in_list = shown.keys() - after.keys()
+    if not {each.pk for each in (*on_their_way, *failed)} - after.keys() - in_list:
+        return []
+    rows = query.as_rows([each for each in (*on_their_way, *failed) if each.pk not in in_list], access, now)
+    ended = {each.pk for each in failed}
+    context = {
+        "oob": True,
+        "inbox": {
+            "failed": [row for row in rows if row.decision.pk in ended],
+            "on_their_way": [row for row in rows if row.decision.pk not in ended],
+        },
+    }
+    return [render_to_string("_after_list.html", context, request)]
 
 
 def _whole_list(request: HttpRequest) -> str:

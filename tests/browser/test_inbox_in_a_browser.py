@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
@@ -145,6 +146,19 @@ def test_it_leaves_when_the_reader_moves_on(window: Open, ada: User, waiting: Wa
     expect(page.locator(f"#d-{decision.pk}")).to_contain_text("Denied by Bo")
     page.locator(f"#d-{other.pk} .why").click()
     expect(page.locator(f"#d-{decision.pk}")).to_have_count(0)
+
+
+def test_what_i_approved_moves_to_the_approved_when_i_move_on(
+    window: Open, ada: User, waiting: Waiting
+) -> None:
+    decision, other = waiting(pod_name="web-1"), waiting(pod_name="web-2")
+    page = window(ada).go("/")
+    page.locator(f"#d-{decision.pk} [data-approve]").click()
+    expect(page.locator(f"#d-{decision.pk}")).to_contain_text("Approved by ada")
+    Decision.objects.filter(pk=decision.pk).update(decided_at=timezone.now() - timedelta(seconds=9))
+    expect(page.get_by_role("button", name="Take back")).to_be_visible()
+    page.locator(f"#d-{other.pk} .why").click()
+    expect(page.locator(f"#after #d-{decision.pk}")).to_contain_text("Approved by ada", timeout=4000)
 
 
 def test_typed_text_and_focus_survive_updates(window: Open, ada: User, waiting: Waiting) -> None:

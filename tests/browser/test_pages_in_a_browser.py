@@ -188,7 +188,7 @@ def test_axe_finds_nothing_in_an_unfolded_row_and_in_the_confirmation(
     page.keyboard.press("e")
     expect(page.get_by_role("heading", name="If you say yes")).to_be_visible()
     page.keyboard.press("x")
-    page.get_by_role("button", name="Deny…").click()
+    page.get_by_role("button", name="Deny…", exact=True).click()
     expect(page.get_by_role("dialog")).to_contain_text("Deny 1 decision?")
     assert serious(page) == []
 

@@ -9,8 +9,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from decisions.models import Cluster, PolicyVersion, Snapshot, Verdict
+from decisions.models import Cluster, Decision, PolicyVersion, Snapshot, Verdict
+from deschedui.kube.errors import Unreachable
 from tests.builders import FORECAST, make_cluster
+from tests.domain.fake_cluster import FakeCluster, a_pod, using
 from tests.web.conftest import Make
 from tests.web.pages import HTMX, text_of
 
@@ -178,10 +180,38 @@ def test_what_is_not_mine_is_404(as_stranger: Client, make: Make) -> None:
     assert as_stranger.get(f"/d/{make().pk}/").status_code == 404
 
 
-def test_an_overridden_pod_that_is_gone_is_not_evicted(as_ada: Client, make: Make) -> None:
-    decision = make(
-        verdict=Verdict.DENIED, rule="human", decision_reason="no", decided_by_name="Bo", expires_at=None
-    )
-    page = as_ada.post(f"/d/{decision.pk}/override", {"reason": ""})
-    assert page.status_code == 422
-    assert "Say why" in text_of(page)
+class TestOverride:
+    """The only page that asks a cluster: whether the UID still exists."""
+
+    def denied(self, make: Make, **fields: Any) -> Any:
+        human = {"verdict": Verdict.DENIED, "rule": "human", "decision_reason": "no", "decided_by_name": "Bo"}
+        return make(expires_at=None, **human, **fields)
+
+    def override(self, client: Client, pk: int, world: FakeCluster | None = None) -> Any:
+        with using(world or FakeCluster()):
+            return client.post(
+                f"/d/{pk}/override", {"reason": "must go"}, headers={**HTMX, "HX-Target": "decision"}
+            )
+
+    def test_it_needs_a_reason(self, as_ada: Client, make: Make) -> None:
+        page = as_ada.post(f"/d/{self.denied(make).pk}/override", {"reason": " "})
+        assert page.status_code == 422
+        assert "Say why" in text_of(page)
+
+    def test_a_pod_that_is_gone_is_not_evicted(self, as_ada: Client, make: Make) -> None:
+        page = self.override(as_ada, self.denied(make).pk)
+        assert page.status_code == 409
+        assert "no longer exists: there is nothing to evict" in text_of(page)
+
+    def test_a_cluster_that_does_not_answer_changes_nothing(self, as_ada: Client, make: Make) -> None:
+        decision = self.denied(make)
+        page = self.override(as_ada, decision.pk, FakeCluster(broken=Unreachable("no route to host")))
+        assert "cannot be told" in text_of(page)
+        assert Decision.objects.get(pk=decision.pk).verdict == Verdict.DENIED
+
+    def test_while_the_pod_exists_a_reason_is_enough(self, as_ada: Client, make: Make) -> None:
+        world = FakeCluster()
+        world.add(a_pod("web-1", uid="u-1"))
+        decision = self.denied(make, pod_uid="u-1", pod_name="web-1")
+        page = self.override(as_ada, decision.pk, world)
+        assert "Overridden by ada" in text_of(page)

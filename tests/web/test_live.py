@@ -84,6 +84,27 @@ def test_a_head_whose_group_shrank_is_drawn_anew(as_ada: Client, make: Make) -> 
     assert "1 pod asked for" in text_of(poll(as_ada, said))
 
 
+def test_approved_elsewhere_before_it_was_shown_here_it_appears_among_the_approved(
+    as_ada: Client, make: Make
+) -> None:
+    make()
+    said = shown(as_ada.get("/"))
+    make(
+        pod_name="approved-one", verdict="allowed", rule="human", eviction="queued", decided_at=timezone.now()
+    )
+    update = text_of(poll(as_ada, said))
+    assert "Approved, not gone yet" in update
+    assert "approved-one" in update
+
+
+def test_a_row_of_the_list_that_was_approved_is_not_shown_twice(as_ada: Client, make: Make) -> None:
+    decision = make()
+    said = shown(as_ada.get("/"))
+    bo = Actor.person(make_user("bo", "approver"))
+    verdicts.approve(decision_id=decision.pk, version=1, by=bo, undo_seconds=5, now=timezone.now())
+    assert poll(as_ada, said).content.count(f'id="d-{decision.pk}"'.encode()) == 1
+
+
 def test_a_freeze_appears_on_the_page_that_is_open(as_ada: Client, make: Make) -> None:
     make()
     said = shown(as_ada.get("/"))
@@ -115,7 +136,7 @@ def test_a_poll_without_a_change_is_cheap(
     for number in range(40):
         make(pod_name=f"web-{number}")
     said = shown(as_ada.get("/"))
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(13):
         assert poll(as_ada, said).status_code == 204
 
 

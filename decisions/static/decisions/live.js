@@ -118,7 +118,7 @@ document.body.addEventListener("htmx:oobBeforeSwap", (event) => {
     if (target.classList.contains("current")) fresh?.classList.add("current");
     focusPath = remember(target);
   }
-  if (target.id === "list" && rows().some(busy)) event.detail.shouldSwap = false;
+  if ((target.id === "list" || target.id === "after") && [...target.querySelectorAll("[data-decision]")].some(busy)) event.detail.shouldSwap = false;
 });
 
 // Decided elsewhere while somebody types here: said in the row, the text stays.
