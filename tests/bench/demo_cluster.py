@@ -36,10 +36,10 @@ class DemoCluster:
 
 
 @contextmanager
-def demo_cluster(folder: Path, module: str = "deschedui.demo.apiserver") -> Iterator[DemoCluster]:
+def demo_cluster(folder: Path, module: str = "deschedui.demo.apiserver", **env: str) -> Iterator[DemoCluster]:
     """Start it; ``module`` takes the command line of the demo's own."""
     ready, kubeconfig = folder / "apiserver.json", folder / "kubeconfig"
     argv = (module, "--kubeconfig", str(kubeconfig), "--ready-file", str(ready))
-    with processes.process(*argv, log=folder / "apiserver.log", env={}, ready=ready.exists):
+    with processes.process(*argv, log=folder / "apiserver.log", env=env, ready=ready.exists):
         told = json.loads(ready.read_text(encoding="utf-8"))
         yield DemoCluster(told["url"], told["token"], told["certificateAuthority"], kubeconfig)

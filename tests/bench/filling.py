@@ -68,7 +68,10 @@ def fill(cluster: Cluster, user: User, count: int, *, now: datetime) -> None:
 
 def _copy(spans: int, seconds: int) -> None:
     """Copies of every decided row that is there, ``seconds`` later each time."""
-    columns = [str(field.column) for field in Decision._meta.concrete_fields if not field.primary_key]
+    fields = [
+        field for field in Decision._meta.concrete_fields if not field.primary_key and not field.generated
+    ]
+    columns = [str(field.column) for field in fields]
     copy = (
         f"INSERT INTO decisions_decision ({', '.join(columns)}) "  # noqa: S608 - our own columns
         f"SELECT {', '.join(_copied(column) for column in columns)} FROM decisions_decision "
@@ -148,6 +151,7 @@ def _decided(
             decided_by_name=chance.choice(PEOPLE) if by_human else "",
             decided_at=at + timedelta(minutes=4),
             ended_at=at + timedelta(minutes=5),
+            settled_at=at + timedelta(minutes=6),
             failure_mode="timeout" if chance.random() < 0.03 else "",
         )
 
