@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Concatenate, ParamSpec, TypeVar
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, Playwright, sync_playwright
 
 WAIT_MS = 15_000
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def find_chromium() -> str:
     """The browser's program. Skips where it is missing; in CI that is a failure."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if found is None:
         stop = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
         stop("no browser: chromium is missing")
     return found
 
 
+def _at_the_browser(
+    act: Callable[Concatenate[Reviewer, P], R],
+) -> Callable[Concatenate[Reviewer, P], R]:
+    """Act in the browser's own thread: Playwright allows one browser a thread, and other tests have theirs."""
+
+    @functools.wraps(act)
+    def wrapper(self: Reviewer, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.thread.submit(act, self, *args, **kwargs).result()
+
+    return wrapper
+
+
 class Reviewer:
     """Somebody who works the inbox with a mouse."""
 
-    def __init__(self, page: Page, url: str) -> None:
-        self.page, self.url = page, url
-        page.set_default_timeout(WAIT_MS)
+    def __init__(self, thread: ThreadPoolExecutor, page: Page, url: str) -> None:
+        self.thread, self.page, self.url = thread, page, url
 
+    @_at_the_browser
     def sign_in(self, name: str, password: str) -> None:
         """Open the inbox, be asked who one is, and land there."""
         self.page.goto(f"{self.url}/")
@@ -37,6 +56,7 @@ class Reviewer:
         self.page.get_by_role("button", name="Sign in").click()
         self.page.get_by_role("heading", name="Inbox").wait_for()
 
+    @_at_the_browser
     def approve(self, pk: int) -> None:
         """Click Approve in the inbox, and once more where the page says what speaks against it."""
         self.page.goto(f"{self.url}/")
@@ -48,6 +68,7 @@ class Reviewer:
             again.click()
         settled.first.wait_for()
 
+    @_at_the_browser
     def deny(self, pk: int, reason: str) -> None:
         """Click Deny in the inbox and say why."""
         self.page.goto(f"{self.url}/")
@@ -57,6 +78,7 @@ class Reviewer:
         row.get_by_role("button", name="Deny", exact=True).click()
         row.get_by_text("Denied by").first.wait_for()
 
+    @_at_the_browser
     def override(self, pk: int, reason: str) -> None:
         """Open a denied decision and allow it all the same."""
         self.page.goto(f"{self.url}/d/{pk}/")
@@ -66,6 +88,7 @@ class Reviewer:
         head.get_by_role("button", name="Override: evict it").click()
         head.get_by_text("Overridden by").first.wait_for()
 
+    @_at_the_browser
     def read(self, pk: int) -> str:
         """All the text of a decision's page."""
         self.page.goto(f"{self.url}/d/{pk}/")
@@ -76,9 +99,15 @@ class Reviewer:
 def reviewer(url: str) -> Iterator[Reviewer]:
     """A fresh browser."""
     chromium = find_chromium()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with ThreadPoolExecutor(1) as thread:
+        playwright = thread.submit(sync_playwright().start).result()
         try:
-            yield Reviewer(browser.new_page(), url)
+            yield Reviewer(thread, thread.submit(_open, playwright, chromium).result(), url)
         finally:
-            browser.close()
+            thread.submit(playwright.stop).result()
+
+
+def _open(playwright: Playwright, chromium: str) -> Page:
+    page = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"]).new_page()
+    page.set_default_timeout(WAIT_MS)
+    return page
