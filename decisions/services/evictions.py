@@ -23,6 +23,7 @@ from decisions.models import (
     OPEN,
     Cluster,
     Decision,
+    DecisionEvent,
     Event,
     Eviction,
     Executor,
@@ -113,30 +114,47 @@ def tell(decision_id: int, *, by: Actor, now: datetime) -> bool:
 
     True where the asker may be told yes. The first yes starts the time in which a told yes holds.
     """
+    may_hear = Decision.objects.filter(
+        _armed(), ~_frozen(), pk=decision_id, verdict=Verdict.ALLOWED, expires_at__gt=now
+    )
+    # A repeat comes first: an asker comes back in every round, and one UPDATE is then all that waits its turn.
+    return (
+        _tell_again(decision_id, may_hear, by, now)
+        or _tell_first(decision_id, may_hear, by, now)
+        or _tell_again(decision_id, may_hear, by, now)  # Another call of the same asker was first.
+    )
+
+
+def _tell_first(decision_id: int, may_hear: "QuerySet[Decision]", by: Actor, now: datetime) -> bool:
     with transaction.atomic():
-        row = Decision.objects.select_related("cluster").get(pk=decision_id)
-        may_hear = Decision.objects.filter(
-            _armed(), ~_frozen(), pk=decision_id, verdict=Verdict.ALLOWED, expires_at__gt=now
-        )
+        cluster = Cluster.objects.get(decisions=decision_id)
         first = may_hear.filter(eviction=Eviction.NONE, executor=Executor.ASKER).update(
             eviction=Eviction.DELEGATED,
             told_at=now,
             told_count=1,
-            expires_at=now + timedelta(seconds=row.cluster.settings.delegated_seconds),
+            expires_at=now + timedelta(seconds=cluster.settings.delegated_seconds),
             updated_at=now,
         )
         if first:
             timeline.append(decision_id, Event.TOLD, at=now, by=by)
-            return True
-        again = may_hear.filter(eviction=Eviction.DELEGATED).update(told_count=F("told_count") + 1)
-        if again and _last_told(row, now):
-            timeline.append(decision_id, Event.TOLD, at=now, by=by, detail={"times": row.told_count + 1})
-        return bool(again)
+        return bool(first)
 
 
-def _last_told(row: Decision, now: datetime) -> bool:
-    last = row.events.filter(kind=Event.TOLD).order_by("-id").first()
-    return last is None or last.at <= now - TOLD_NOTE_EVERY
+def _tell_again(decision_id: int, may_hear: "QuerySet[Decision]", by: Actor, now: datetime) -> bool:
+    if not may_hear.filter(eviction=Eviction.DELEGATED).update(told_count=F("told_count") + 1):
+        return False
+    if not _noted_lately(decision_id, now):
+        with transaction.atomic():
+            row = Decision.objects.select_for_update().get(pk=decision_id)
+            if not _noted_lately(decision_id, now):
+                timeline.append(decision_id, Event.TOLD, at=now, by=by, detail={"times": row.told_count})
+    return True
+
+
+def _noted_lately(decision_id: int, now: datetime) -> bool:
+    told = DecisionEvent.objects.filter(decision_id=decision_id, kind=Event.TOLD)
+    last = told.order_by("-id").values_list("at", flat=True).first()
+    return last is not None and last > now - TOLD_NOTE_EVERY
 
 
 # --- the claim --------------------------------------------------------------------------------------------
