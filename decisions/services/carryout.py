@@ -24,7 +24,17 @@ from decisions.models import (
     Rule,
 )
 from decisions.queries.access import Access
-from decisions.services import connections, evictions, freezes, moment, pace, policies, protections, verdicts
+from decisions.services import (
+    connections,
+    evictions,
+    follow,
+    freezes,
+    moment,
+    pace,
+    policies,
+    protections,
+    verdicts,
+)
 from decisions.services.clock import DATABASE, Clock
 from deschedui.descheduler.objects import Pod, PodDisruptionBudget
 from deschedui.descheduler.policy import Policy, load
@@ -74,6 +84,8 @@ def carry_out(cluster_id: int, *, worker: str, clock: Clock = DATABASE) -> int:
         tried += 1
         if not run.carry_out_one(*claimed):
             break
+    if tried:
+        follow.look_soon(cluster_id, now=clock.now())
     return tried
 
 

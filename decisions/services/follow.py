@@ -25,6 +25,8 @@ from deschedui.kube.owners import OwnerView
 log = logging.getLogger(__name__)
 
 EVERY = timedelta(seconds=10)
+# While a pod is on its way, or its replacement is: somebody is probably watching, and the next in line waits.
+EVERY_IN_FLIGHT = timedelta(seconds=2)
 VERSION_EVERY = timedelta(hours=1)
 # Clocks differ: a replacement may seem to be a little older than the eviction that made room for it.
 CLOCKS_DIFFER_BY = timedelta(seconds=30)
@@ -75,6 +77,8 @@ def follow(cluster_id: int, *, clock: Clock = DATABASE) -> int:
     rows = followed(cluster_id)
     if not rows:
         return 0
+    if any(is_in_flight(row, now) for row in rows):
+        look_soon(cluster_id, now=now + EVERY_IN_FLIGHT)
     client = connections.client_for(cluster)
     try:
         with connections.contact(cluster_id, clock=clock):
@@ -87,6 +91,18 @@ def follow(cluster_id: int, *, clock: Clock = DATABASE) -> int:
     if changed:
         nudge.carry_out(cluster_id)
     return changed
+
+
+def look_soon(cluster_id: int, *, now: datetime) -> None:
+    """Let the next look at this cluster be due then, if it is not due earlier anyway."""
+    Cluster.objects.filter(pk=cluster_id, next_follow_at__gt=now).update(next_follow_at=now)
+
+
+def is_in_flight(row: Decision, now: datetime) -> bool:
+    """Whether something is about to happen to this pod or its replacement; what hangs is looked at less often."""
+    since = row.accepted_at
+    hangs = since is None or since <= now - timedelta(seconds=row.cluster.settings.replacement_seconds)
+    return row.eviction in {Eviction.ACCEPTED, Eviction.EVICTED} and not hangs
 
 
 def _namespaces(rows: Iterable[Decision]) -> list[str] | None:

@@ -144,6 +144,24 @@ def test_a_look_is_due_again_in_time(cluster: Cluster, fake: FakeCluster, clock:
     assert follow.due_clusters(now=at(15)) == [cluster.pk]
 
 
+def test_while_a_pod_is_on_its_way_a_look_is_due_sooner(
+    cluster: Cluster, fake: FakeCluster, clock: FakeClock
+) -> None:
+    allowed(cluster, Eviction.ACCEPTED, pod_uid=UID, accepted_at=NOW)
+    fake.add(a_pod(uid=UID))
+    follow.follow(cluster.pk, clock=clock)
+    assert follow.due_clusters(now=at(2)) == [cluster.pk]
+
+
+def test_what_hangs_is_not_looked_at_more_often(
+    cluster: Cluster, fake: FakeCluster, clock: FakeClock
+) -> None:
+    allowed(cluster, Eviction.ACCEPTED, pod_uid=UID, accepted_at=at(-601))
+    fake.add(a_pod(uid=UID))
+    follow.follow(cluster.pk, clock=clock)
+    assert follow.due_clusters(now=at(9)) == []
+
+
 def test_the_servers_version_is_noted(cluster: Cluster, fake: FakeCluster, clock: FakeClock) -> None:
     make_decision(cluster, pod_uid=UID)
     look(cluster, clock)
