@@ -26,7 +26,7 @@ class Command(BaseCommand):
     help = "Check that a worker takes messages and writes to the database (its liveness probe)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--within", type=float, default=20.0, help="Seconds for the round trip.")
+        parser.add_argument("--within", type=float, default=15.0, help="Seconds for the round trip.")
         parser.add_argument(
             "--worker",
             default=f"celery@{socket.gethostname()}",
