@@ -186,11 +186,13 @@ class Decision(models.Model):
             models.Index(fields=["cluster", "-created_at", "-id"], name="history_cluster"),
             models.Index(fields=["verdict", "-created_at", "-id"], name="history_verdict"),
             models.Index(fields=["namespace", "-created_at", "-id"], name="history_namespace"),
-            # queries.inbox: what was approved and is not gone yet; queries.history by eviction.
+            # queries.history by eviction.
             models.Index(fields=["verdict", "eviction", "-created_at", "-id"], name="history_eviction"),
             # queries.inbox: what failed lately.
             models.Index(
-                fields=["-updated_at"], condition=Q(eviction=Eviction.FAILED), name="eviction_failed"
+                fields=["cluster", "-updated_at"],
+                condition=Q(eviction=Eviction.FAILED),
+                name="eviction_failed",
             ),
             # doors and cycles: everything known of one pod.
             models.Index(fields=["cluster", "pod_uid", "asker", "-id"], name="decision_by_pod"),
