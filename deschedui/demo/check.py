@@ -1,7 +1,7 @@
 """``make demo-check``: does what a newcomer does with the demo, and says whether it worked.
 
-Starts ``make demo``'s launcher, waits until something is to be decided, approves it, waits until the pod is gone, ends
-it all by Ctrl-C, and looks whether anything was left behind.
+Starts ``make demo``'s launcher, waits until something is to be decided, approves it, waits until the pod is gone,
+asks at the extender door as the README does, ends it all by Ctrl-C, and looks whether anything was left behind.
 """
 
 import argparse
@@ -63,6 +63,13 @@ def _check(kind: str) -> None:
             _approve(client, decision)
             _wait(lambda: _is_evicted(client, decision), "the eviction", EVICTION_SECONDS)
             _say(f"{decision['pod_name']} is evicted")
+            pod = _wait(
+                lambda: _something(client), "something for a caller to ask about", DECISION_SECONDS[kind]
+            )
+            _ask_at_the_door(client, _token(output), pod)
+            _say(
+                f"a caller was told to wait for {pod['pod_name']}, and after the approval that it may evict it"
+            )
         started = _descendants(process.pid)
         _end(process)
     _wait(lambda: not _alive(started), f"the end of all of {len(started)} processes", END_SECONDS)
@@ -159,6 +166,13 @@ def _address(process: "subprocess.Popen[bytes]", output: Path) -> tuple[str, str
     return (url[1], password[1]) if url and password and "Ctrl-C" in text else None
 
 
+def _token(output: Path) -> str:
+    found = re.search(r"export TOKEN=(\S+)", _text(output))
+    if not found:
+        raise Failed("it prints no token for the extender door")
+    return found[1]
+
+
 def _sign_in(client: httpx.Client, password: str) -> None:
     form = {"username": "ada", "password": password, "next": "/"}
     page = client.post("/login", data=form | {"csrfmiddlewaretoken": _form_token(client.get("/login"))})
@@ -208,6 +222,23 @@ def _read(client: httpx.Client, path: str) -> dict[str, Any]:
     answer = client.get(path)
     if answer.status_code != 200:
         raise Failed(f"{path} gave {answer.status_code}: {answer.text[:500]}")
+    return dict(answer.json())
+
+
+def _ask_at_the_door(client: httpx.Client, token: str, pod: Decision) -> None:
+    """The README's loop: ask, be told to wait, be approved, ask again, be allowed."""
+    first = _ask(client, token, pod)
+    if first["allow"] or not first.get("decision"):
+        raise Failed(f"the door's first answer is not to wait: {first}")
+    _approve(client, _read(client, f"/api/v1/decisions/{first['decision']}/"))
+    second = _ask(client, token, pod)
+    if not second["allow"]:
+        raise Failed(f"the door's answer after the approval is still no: {second}")
+
+
+def _ask(client: httpx.Client, token: str, pod: Decision) -> dict[str, Any]:
+    reference = {"podName": pod["pod_name"], "podNamespace": pod["namespace"]}
+    answer = client.post("/doors/evict", json=reference, headers={"Authorization": f"Bearer {token}"})
     return dict(answer.json())
 
 
