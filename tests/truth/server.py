@@ -23,6 +23,7 @@ import yaml
 from kubernetes import client, config
 
 Json = dict[str, Any]
+RESERVED = {"key": "truth.example/reserved", "effect": "NoSchedule"}
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -162,14 +163,18 @@ class Api:
         self.post("/api/v1/namespaces", {"metadata": {"name": name}})
         return Namespace(self, name)
 
-    def node(self) -> str:
-        """A new node that a kubelet plays."""
+    def node(self, *, reserved: bool = False) -> str:
+        """A new node that a kubelet plays. A reserved one takes only pods that tolerate `RESERVED`."""
         name = f"truth-node-{os.getpid()}-{next(self._numbers)}"
         labels = {"kubernetes.io/hostname": name, "type": "kwok"}
-        self.post("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
+        spec = {"taints": [RESERVED]} if reserved else {}
+        self.post("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}, "spec": spec})
         size = {"cpu": "8", "memory": "16Gi", "pods": "110"}
         self.merge(f"/api/v1/nodes/{name}/status", {"status": {"allocatable": size, "capacity": size}})
-        self.wait(lambda: not self.get(f"/api/v1/nodes/{name}")["spec"].get("taints"), f"{name} ready")
+        kept = [RESERVED] if reserved else []
+        self.wait(
+            lambda: self.get(f"/api/v1/nodes/{name}")["spec"].get("taints", []) == kept, f"{name} ready"
+        )
         return name
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.truth.server import Api, Namespace
+from tests.truth.server import RESERVED, Api, Namespace
 
 APP = {"app": "cart"}
 
@@ -15,6 +15,7 @@ def workload(ns: Namespace, kind: str, node: str, **spec: Any) -> str:
         "metadata": {"labels": APP},
         "spec": {
             "nodeSelector": {"kubernetes.io/hostname": node},
+            "tolerations": [{"key": RESERVED["key"], "operator": "Exists"}],
             "containers": [{"name": "main", "image": "registry.example/app:1"}],
         },
     }
@@ -99,7 +100,7 @@ def test_a_pod_that_no_node_takes_says_why(ns: Namespace, node: str) -> None:
 
 
 def test_kubectl_drains_a_node(api: Api) -> None:
-    ns, node = api.namespace(), api.node()
+    ns, node = api.namespace(), api.node(reserved=True)
     workload(ns, "deployments", node, replicas=2)
     ns.api.wait(lambda: len(ready(ns)) == 2, "two ready pods")
     done = api.kubectl("drain", node, "--ignore-daemonsets", "--timeout=40s")
@@ -108,7 +109,7 @@ def test_kubectl_drains_a_node(api: Api) -> None:
 
 
 def test_kubectl_drain_says_what_a_budget_holds(api: Api) -> None:
-    ns, node = api.namespace(), api.node()
+    ns, node = api.namespace(), api.node(reserved=True)
     workload(ns, "deployments", node, replicas=1)
     ns.api.wait(lambda: len(ready(ns)) == 1, "a ready pod")
     ns.budget("cart", APP, maxUnavailable=0)
