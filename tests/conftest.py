@@ -1,13 +1,15 @@
-"""Fixtures that every part of the tests shares: the personas."""
+"""Fixtures that every part of the tests shares: the personas, and one real control plane a session."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 from django.contrib.auth.models import User
 
 from decisions.models import Cluster, Role
+from deschedui.demo.controlplane import ControlPlane
 from tests.builders import make_cluster, make_user
+from tests.real.controlplane import RBAC, find_binaries
 
 
 @pytest.hookimpl(wrapper=True)
@@ -19,6 +21,17 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         report.outcome = "failed"
         report.longrepr = f"skipped, which CI does not allow: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """etcd, API server, controllers, scheduler and kwok, with the accounts and rights of ``deploy/base``.
+
+    Skipped with a reason where it is not built.
+    """
+    folder = tmp_path_factory.mktemp("controlplane")
+    with ControlPlane(find_binaries(), folder, manifests=RBAC) as plane:
+        yield plane
 
 
 @pytest.fixture

@@ -1,21 +1,11 @@
-"""The real control plane, started once a session; skipped with a reason where it is not built."""
+"""Shorthands for tests on the real control plane (the fixture ``control_plane`` is every folder's)."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
 from deschedui.demo.controlplane import ControlPlane
-from tests.real.controlplane import RBAC, RealCluster, find_binaries
-
-
-@pytest.fixture(scope="session")
-def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """etcd, API server, controllers, scheduler and kwok, with the accounts and rights of ``deploy/base``."""
-    folder = tmp_path_factory.mktemp("controlplane")
-    with ControlPlane(find_binaries(), folder, manifests=RBAC) as plane:
-        yield plane
+from tests.real.controlplane import RealCluster
 
 
 @pytest.fixture(scope="session")

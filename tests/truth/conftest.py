@@ -13,10 +13,7 @@ from pathlib import Path
 import pytest
 
 from deschedui.demo.controlplane import ControlPlane
-from tests.real.conftest import control_plane
 from tests.truth.server import Api, Namespace
-
-__all__ = ["control_plane"]
 
 
 @pytest.fixture(scope="session", params=["demo", pytest.param("real", marks=pytest.mark.real)])
