@@ -4,13 +4,14 @@ Each change is one conditional UPDATE together with its timeline entry; zero row
 first. Every condition tests expiry itself instead of trusting a sweep.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
 from decisions.models import (
     COMMITTED,
@@ -25,7 +26,7 @@ from decisions.models import (
     Rule,
     Verdict,
 )
-from decisions.services import evictions, freezes, nudge, timeline
+from decisions.services import arming, evictions, freezes, nudge, timeline
 from decisions.services.actors import SYSTEM, Actor
 from decisions.services.asks import Ask, differences, forecast_words
 from decisions.services.errors import Changed, Conflict, Invalid, NotAllowed
@@ -33,6 +34,7 @@ from decisions.services.rules import Ruling, rule_on
 
 # A denial or skip by an extender whose pod has not been nominated for so long is history: a new row begins.
 EXTENDS_WITHIN = timedelta(hours=24)
+_NUMBER = re.compile(r"\d+")
 
 
 class Recorded(StrEnum):
@@ -70,32 +72,53 @@ def record(*, ask: Ask, now: datetime) -> Record:
         return _record_once(ask, now)
 
 
+# What an ask is held against; the rest of these rows stays in the database.
+_KNOWN = (
+    "cluster_id", "asker", "pod_uid", "namespace", "pod_name", "node", "cycle_id", "profile", "plugin",
+    "nominated_count", "nominated_at", "extender_effect", "extender_decided_by", "extender_reason", "failure_mode",
+    "forecast", "verdict", "rule", "version", "decided_by_name", "decision_reason", "cooldown_until", "expires_at",
+    "unanswered", "eviction",
+)  # fmt: skip
+
+
+def _rows_of(ask: Ask) -> "QuerySet[Decision]":
+    """Every decision of this asker about this pod, newest first; what is read of them is locked."""
+    rows = Decision.objects.filter(cluster=ask.cluster, pod_uid=ask.pod_uid, asker=ask.asker)
+    return rows.select_for_update().only(*_KNOWN).order_by("-id")
+
+
 def _record_once(ask: Ask, now: datetime) -> Record:
-    known = Decision.objects.select_for_update().filter(
-        cluster=ask.cluster, pod_uid=ask.pod_uid, asker=ask.asker
-    )
-    current = known.filter(OPEN).first()
+    rows = _rows_of(ask)
+    standing = rows.filter(Q(open=True) | Q(cooldown_until__gt=now))
+    known = list(standing)
+    current = next((row for row in known if row.is_open), None)
     if current is not None and _is_live(current, now):
         return _nominate_again(current, ask, now)
     if current is not None:
         expire_one(current.pk, now=now)
-    held = standing_refusal(ask.cluster.pk, ask.pod_uid, ask.asker, now=now)
+        known = list(standing.all())
+    held = next((row for row in known if _refuses(row, now)), None)
     if held is not None:
         what = Recorded.COOLING if held.verdict == Verdict.DENIED else Recorded.UNANSWERED
         return Record(what, held, refusal_sentence(held))
-    frozen = freezes.active(ask.cluster.pk) is not None
-    ruling = rule_on(
-        ask.outcome,
-        frozen=frozen,
-        approval_required=ask.approval_required,
-        unattended=ask.cluster.settings.unattended,
-    )
-    last = known.order_by("-id").first()
+    ruling = _rule(ask)
+    last = rows.first()
     if ruling.rule == Rule.EXTENDER and last is not None and _says_the_same(last, ask, ruling, now):
         return _extend(last, ask, now)
     if ruling.verdict == Verdict.PENDING and (full := _waiting_room_is_full(ask)):
         return Record(Recorded.TOO_MANY, None, full)
     return Record(Recorded.CREATED, _create(ask, ruling, unanswered=_unanswered_before(last), now=now))
+
+
+def _rule(ask: Ask) -> Ruling:
+    unattended = "off" if ask.approval_required else ask.cluster.settings.unattended
+    return rule_on(
+        ask.outcome,
+        # A freeze takes the place of a yes that no human gave, and of nothing else.
+        frozen=unattended != "off" and freezes.active(ask.cluster.pk) is not None,
+        approval_required=ask.approval_required,
+        unattended=unattended,
+    )
 
 
 def _is_live(decision: Decision, now: datetime) -> bool:
@@ -164,12 +187,33 @@ def _says_the_same(last: Decision, ask: Ask, ruling: Ruling, now: datetime) -> b
 
 
 def _extend(last: Decision, ask: Ask, now: datetime) -> Record:
-    """An unchanged extender denial or skip extends the last row instead of adding one."""
-    Decision.objects.filter(pk=last.pk).update(
-        nominated_count=F("nominated_count") + 1, nominated_at=now, updated_at=now, cycle=ask.cycle
+    """An unchanged extender denial or skip extends the last row instead of adding one; its newest words stand there."""
+    if _without_numbers(ask.outcome.reason if ask.outcome else "") != _without_numbers(last.extender_reason):
+        _note_extenders(last.pk, ask, now)
+    facts = ask.facts()
+    _write(
+        last,
+        nominated_count=last.nominated_count + 1,
+        nominated_at=now,
+        updated_at=now,
+        cycle=ask.cycle,
+        extenders=facts["extenders"],
+        extender_reason=facts["extender_reason"],
+        decision_reason=facts["extender_reason"],
     )
-    last.refresh_from_db()
     return Record(Recorded.AGAIN, last)
+
+
+def _without_numbers(text: str) -> str:
+    """Durations and counts change from one cycle to the next; the reason does not."""
+    return _NUMBER.sub("#", text)
+
+
+def _write(row: Decision, **columns: Any) -> None:
+    """Write columns of a row that this transaction holds, here and in the database."""
+    Decision.objects.filter(pk=row.pk).update(**columns)
+    for name, value in columns.items():
+        setattr(row, name, value)
 
 
 def _nominate_again(current: Decision, ask: Ask, now: datetime) -> Record:
@@ -179,17 +223,16 @@ def _nominate_again(current: Decision, ask: Ask, now: datetime) -> Record:
             return Record(Recorded.CHANGED, _deny_pending_by_extender(current, ask, now))
     if current.verdict != Verdict.PENDING:
         # What the reviewer decided on stays as it was shown; the moment is read again at carry-out.
-        Decision.objects.filter(pk=current.pk).update(
-            nominated_count=F("nominated_count") + 1, nominated_at=now, cycle=ask.cycle or current.cycle
-        )
+        cycle = {"cycle": ask.cycle} if ask.cycle else {}
+        _write(current, nominated_count=current.nominated_count + 1, nominated_at=now, **cycle)
         timeline.append(current.pk, Event.NOMINATED_AGAIN, at=now, reason=ask.reason)
-        current.refresh_from_db()
         return Record(Recorded.AGAIN, current)
     changes = differences(current, ask)
     version = current.version + bool(changes)
-    Decision.objects.filter(pk=current.pk, verdict=Verdict.PENDING, version=current.version).update(
+    _write(
+        current,
         **ask.facts(),
-        nominated_count=F("nominated_count") + 1,
+        nominated_count=current.nominated_count + 1,
         nominated_at=now,
         updated_at=now,
         version=version,
@@ -203,7 +246,6 @@ def _nominate_again(current: Decision, ask: Ask, now: datetime) -> Record:
     )
     if changes.get("extender"):
         _note_extenders(current.pk, ask, now)
-    current.refresh_from_db()
     return Record(Recorded.CHANGED if changes else Recorded.AGAIN, current)
 
 
@@ -231,30 +273,21 @@ def _deny_pending_by_extender(current: Decision, ask: Ask, now: datetime) -> Dec
 def _waiting_room_is_full(ask: Ask) -> str:
     """Why no further pending decision is recorded; empty where there is room."""
     settings = ask.cluster.settings
-    waiting = Decision.objects.filter(cluster=ask.cluster, verdict=Verdict.PENDING)
-    if (count := waiting.count()) >= settings.max_waiting:
-        return f"not recorded: {count} decisions wait already"
-    if (
-        ask.owner_uid
-        and (count := waiting.filter(owner_uid=ask.owner_uid).count()) >= settings.max_waiting_per_owner
-    ):
-        return f"not recorded: {count} decisions of {ask.workload or ask.owner_name} wait already"
+    waiting = Decision.objects.filter(cluster=ask.cluster, verdict=Verdict.PENDING).aggregate(
+        all=Count("pk"), owner=Count("pk", filter=Q(owner_uid=ask.owner_uid))
+    )
+    if waiting["all"] >= settings.max_waiting:
+        return f"not recorded: {waiting['all']} decisions wait already"
+    if ask.owner_uid and waiting["owner"] >= settings.max_waiting_per_owner:
+        return f"not recorded: {waiting['owner']} decisions of {ask.workload or ask.owner_name} wait already"
     return ""
 
 
-def standing_refusal(cluster_id: int, pod_uid: str, asker: str, *, now: datetime) -> Decision | None:
-    """A human's denial in its cool-down, or an unanswered expiry within its back-off, for this asker and UID."""
-    return (
-        Decision.objects.filter(
-            Q(verdict=Verdict.DENIED, rule=Rule.HUMAN) | Q(verdict=Verdict.EXPIRED),
-            cluster_id=cluster_id,
-            pod_uid=pod_uid,
-            asker=asker,
-            cooldown_until__gt=now,
-        )
-        .order_by("-id")
-        .first()
-    )
+def _refuses(row: Decision, now: datetime) -> bool:
+    """A human's denial in its cool-down, or an unanswered expiry within its back-off."""
+    denied = row.verdict == Verdict.DENIED and row.rule == Rule.HUMAN
+    holds = row.cooldown_until is not None and row.cooldown_until > now
+    return holds and (denied or row.verdict == Verdict.EXPIRED)
 
 
 def refusal_sentence(decision: Decision) -> str:
