@@ -30,7 +30,7 @@ from decisions.models import (
     Freeze,
     Verdict,
 )
-from decisions.services import nudge, pace, timeline, verdicts
+from decisions.services import arming, nudge, pace, timeline, verdicts
 from decisions.services.actors import SYSTEM, Actor
 from decisions.services.errors import Conflict
 from deschedui.descheduler.policy.model import Limits
@@ -58,7 +58,7 @@ def queue(decision_id: int, *, not_before: datetime, now: datetime) -> bool:
             decision_id,
             Eviction.NONE,
             Eviction.QUEUED,
-            only=Q(verdict=Verdict.ALLOWED, executor=Executor.US),
+            only=Q(verdict=Verdict.ALLOWED, executor=Executor.US, expires_at__gt=now),
             event=Event.QUEUED,
             now=now,
             not_before=not_before,
@@ -174,8 +174,9 @@ def claim(
         now: the database's time: the lease is on that clock.
     """
     with transaction.atomic():
+        Cluster.objects.select_for_update(no_key=True, of=("self",)).get(decisions=decision_id)
+        # Read behind the lock: whoever held it may have tried this one meanwhile.
         row = Decision.objects.select_related("cluster").get(pk=decision_id)
-        Cluster.objects.select_for_update(no_key=True).get(pk=row.cluster_id)
         over = over_limit(row, limits)
         if over and not row.override:
             _wait_at_limit(row, over, now)
@@ -568,8 +569,10 @@ def mark_was_seen(row: Decision) -> bool:
 
 
 def note_still_there(row: Decision, *, why: str, now: datetime) -> bool:
-    """Say once that the pod is still there although it should have gone."""
-    if row.events.filter(kind=Event.STILL_THERE, reason=why).exists():
+    """Say once, for each time it was accepted or told, that the pod is still there although it should have gone."""
+    since = row.told_at if row.eviction == Eviction.DELEGATED else row.accepted_at
+    said = row.events.filter(kind=Event.STILL_THERE, reason=why)
+    if (said.filter(at__gte=since) if since else said).exists():
         return False
     with transaction.atomic():
         won = Decision.objects.filter(pk=row.pk, eviction=row.eviction).update(message=why, updated_at=now)
@@ -585,14 +588,16 @@ def retry_failed(*, decision_id: int, by: Actor, reason: str = "", now: datetime
     """failed → queued, by a person: a fresh expiry, in the place of whatever the same asker has open.
 
     Raises:
-        Conflict: it has not failed; the cluster only observes; or the pod is being evicted already.
+        Conflict: it has not failed; the cluster only observes; the pod is being evicted already; or a human
+            has denied it since.
     """
     with transaction.atomic():
+        armed = arming.hold(Decision.objects.values_list("cluster_id", flat=True).get(pk=decision_id))
         row = Decision.objects.select_for_update(of=("self",)).select_related("cluster").get(pk=decision_id)
         if row.eviction != Eviction.FAILED or row.verdict != Verdict.ALLOWED:
             status = row.get_eviction_display().replace("_", " ")
             raise Conflict(row, f"Only a failed eviction can be tried again; this one is {status}.")
-        if not row.cluster.armed:
+        if not armed:
             raise Conflict(row, f"Cluster {row.cluster} only observes: nothing is evicted until it is armed.")
         verdicts.displace(row, by=by, now=now)
         _take_place(row, by, reason, now)

@@ -24,8 +24,9 @@ def tick(*, worker: str, clock: Clock = DATABASE) -> None:
 
 
 def expire(now: datetime) -> None:
-    """What nobody answered, and approvals whose time is over."""
+    """What nobody answered, approvals whose time is over, and what came back after a disarming."""
     verdicts.expire_due(now=now)
+    verdicts.withdraw_unarmed(now=now)
 
 
 def queue(now: datetime) -> None:

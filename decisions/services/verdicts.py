@@ -301,7 +301,8 @@ def refusal_sentence(decision: Decision) -> str:
 
 
 def _unanswered_before(last: Decision | None) -> int:
-    return last.unanswered if last is not None and last.verdict == Verdict.EXPIRED else 0
+    """How often nobody answered, however it was nominated in between; an answer begins anew."""
+    return last.unanswered if last is not None and last.rule != Rule.HUMAN else 0
 
 
 # --- a human's answers ------------------------------------------------------------------------------------
@@ -369,13 +370,13 @@ def undo(*, decision_id: int, by: Actor, now: datetime) -> Decision:
     """Take an approval back within its undo time: pending again, no reason, no cool-down, a fresh hour.
 
     Raises:
-        Conflict: the time is over, or it is not an approval any more.
+        Conflict: the time is over, or it is not an approval any more; an override is taken back instead.
     """
     with transaction.atomic():
         shown = Decision.objects.select_related("cluster").get(pk=decision_id)
         since = now - timedelta(seconds=shown.cluster.settings.undo_seconds)
         still = Decision.objects.filter(
-            pk=decision_id, verdict=Verdict.ALLOWED, rule=Rule.HUMAN, decided_at__gt=since
+            pk=decision_id, verdict=Verdict.ALLOWED, rule=Rule.HUMAN, decided_at__gt=since, override=False
         )
         told = evictions.recall(decision_id, now=now)
         won = still.filter(eviction=Eviction.NONE).update(**_back_to_pending(shown.cluster, now))
@@ -400,7 +401,9 @@ def take_back(
     with transaction.atomic():
         shown = Decision.objects.select_related("cluster").get(pk=decision_id)
         told = evictions.recall(decision_id, now=now)
-        won = Decision.objects.filter(pk=decision_id, verdict=Verdict.ALLOWED, eviction=Eviction.NONE).update(
+        won = Decision.objects.filter(
+            pk=decision_id, verdict=Verdict.ALLOWED, eviction=Eviction.NONE, expires_at__gt=now
+        ).update(
             verdict=Verdict.DENIED,
             **_decided(by, now),
             decision_reason=reason,
@@ -408,7 +411,7 @@ def take_back(
             expires_at=None,
         )
         if not won:
-            raise _too_late(decision_id)
+            raise _too_late(decision_id, now)
         timeline.append(
             decision_id, Event.TAKEN_BACK, by=by, reason=reason, at=now, detail=_may_have_acted(told)
         )
@@ -424,10 +427,12 @@ def override(*, decision_id: int, by: Actor, reason: str, pod_exists: bool, now:
 
     Raises:
         Invalid: no reason.
-        Conflict: it is not denied; the pod is gone; or the open one is already being carried out.
+        Conflict: it is not denied; the pod is gone; the open one is already being carried out; or a later
+            denial of the same asker holds.
     """
     reason = _required_reason(reason)
     with transaction.atomic():
+        armed = arming.hold(Decision.objects.values_list("cluster_id", flat=True).get(pk=decision_id))
         shown = (
             Decision.objects.select_for_update(of=("self",))
             .select_related("cluster", "caller")
@@ -442,7 +447,7 @@ def override(*, decision_id: int, by: Actor, reason: str, pod_exists: bool, now:
             raise Conflict(
                 shown, f"Pod {shown.pod} with this UID no longer exists: there is nothing to evict."
             )
-        if not shown.cluster.armed:
+        if not armed:
             raise Conflict(
                 shown, f"Cluster {shown.cluster} only observes: nothing is evicted until it is armed."
             )
@@ -469,7 +474,8 @@ def displace(decision: Decision, *, by: Actor, now: datetime) -> None:
     """Withdraw the open decision of the same asker and pod, so that ``decision`` can take its place.
 
     Raises:
-        Conflict: that one is evicting, accepted or in background.
+        Conflict: that one is evicting, accepted or in background; or a human's later denial holds, which comes
+            before any approval.
     """
     others = Decision.objects.filter(
         OPEN, cluster_id=decision.cluster_id, pod_uid=decision.pod_uid, asker=decision.asker
@@ -483,6 +489,22 @@ def displace(decision: Decision, *, by: Actor, now: datetime) -> None:
             raise Conflict(other, f"Decision {other.pk} for this pod is being carried out already.")
         timeline.append(
             other.pk, Event.WITHDRAWN, by=by, at=now, reason=f"decision {decision.pk} takes its place"
+        )
+    _refuse_while_denied(decision, now)
+
+
+def _refuse_while_denied(decision: Decision, now: datetime) -> None:
+    denials = Decision.objects.filter(
+        cluster_id=decision.cluster_id,
+        pod_uid=decision.pod_uid,
+        asker=decision.asker,
+        verdict=Verdict.DENIED,
+        rule=Rule.HUMAN,
+        cooldown_until__gt=now,
+    ).exclude(pk=decision.pk)
+    if (held := denials.order_by("-id").first()) is not None:
+        raise Conflict(
+            held, f"Decision {held.pk} holds: {refusal_sentence(held)}. Override that one instead."
         )
 
 
@@ -539,7 +561,15 @@ def withdraw(*, decisions: "QuerySet[Decision]", why: str, by: Actor = SYSTEM, n
     candidates = decisions.filter(
         Q(verdict=Verdict.PENDING) | Q(verdict=Verdict.ALLOWED, eviction__in=RECALLABLE)
     ).values_list("pk", flat=True)
+    # In one order everywhere, so that two who withdraw many do not wait for each other in a circle.
+    candidates = candidates.order_by("pk")
     return sum(_withdraw_one(pk, why=why, by=by, now=now) for pk in list(candidates))
+
+
+def withdraw_unarmed(*, now: datetime) -> int:
+    """Withdraw what came back while its cluster was disarmed: a call that was not sent, a lease that ran out."""
+    rows = Decision.objects.filter(open=True, cluster__armed=False)
+    return withdraw(decisions=rows, why="the cluster only observes", now=now)
 
 
 def _withdraw_one(decision_id: int, *, why: str, by: Actor, now: datetime) -> bool:
@@ -706,9 +736,14 @@ def _why_not(decision_id: int, version: int, now: datetime) -> Exception:
 
 def settled_sentence(decision: Decision) -> str:
     """ "already approved by Ada", for the second of two who clicked."""
+    verb = {Verdict.ALLOWED: "approved", Verdict.DENIED: "denied"}.get(Verdict(decision.verdict))
     if decision.rule == Rule.HUMAN:
-        verb = "approved" if decision.verdict == Verdict.ALLOWED else "denied"
-        return f"Already {verb} by {decision.decided_by_name}."
+        # What expired or was withdrawn after an approval was not decided so by the approver.
+        return (
+            f"Already {verb} by {decision.decided_by_name}."
+            if verb
+            else f"Already {decision.get_verdict_display().lower()}."
+        )
     by = f" by {decision.decided_by_name}" if decision.decided_by_name else ""
     return f"Already {decision.get_verdict_display().lower()}{by}."
 
@@ -729,8 +764,10 @@ def _may_have_acted(told: str) -> dict[str, Any]:
     return {"caller_may_have_acted": True} if told == Eviction.DELEGATED else {}
 
 
-def _too_late(decision_id: int) -> Conflict:
+def _too_late(decision_id: int, now: datetime) -> Conflict:
     fresh = Decision.objects.get(pk=decision_id)
     if fresh.verdict != Verdict.ALLOWED:
         return Conflict(fresh, settled_sentence(fresh))
+    if fresh.eviction in RECALLABLE and fresh.expires_at is not None and fresh.expires_at <= now:
+        return Conflict(fresh, "It expired: it was not carried out in time.")
     return Conflict(fresh, f"Too late: its eviction is {fresh.get_eviction_display().lower()}.")

@@ -75,6 +75,23 @@ def test_disarming_takes_a_queued_eviction_off_the_queue(cluster: Cluster) -> No
     assert (row.verdict, row.eviction) == (Verdict.WITHDRAWN, Eviction.NONE)
 
 
+def test_disarming_withdraws_a_yes_that_a_caller_heard(cluster: Cluster) -> None:
+    told = {"verdict": Verdict.ALLOWED, "eviction": Eviction.DELEGATED, "executor": "asker"}
+    row = make_decision(cluster, asker="caller:7", **told)
+    clusters.disarm(cluster=cluster, by=ROOT, now=NOW)
+    row.refresh_from_db()
+    assert (row.verdict, row.eviction) == (Verdict.WITHDRAWN, Eviction.NONE)
+
+
+def test_disarming_withdraws_all_who_wait_for_one_pod(cluster: Cluster) -> None:
+    first = make_decision(cluster, pod_uid="u1", verdict=Verdict.ALLOWED, eviction=Eviction.QUEUED)
+    waits = {"verdict": Verdict.ALLOWED, "waits_for": first}
+    for asker in ("caller:7", "caller:8"):
+        make_decision(cluster, pod_uid="u1", asker=asker, **waits)
+    clusters.disarm(cluster=cluster, by=ROOT, now=NOW)
+    assert set(Decision.objects.values_list("verdict", "eviction")) == {(Verdict.WITHDRAWN, Eviction.NONE)}
+
+
 def test_disarming_leaves_other_clusters_alone(cluster: Cluster) -> None:
     row = make_decision(make_cluster("other"))
     clusters.disarm(cluster=cluster, by=ROOT, now=NOW)

@@ -51,6 +51,12 @@ def test_a_claim_takes_a_lease_of_two_minutes(cluster: Cluster) -> None:
     assert (fresh(row).eviction, row.lease_until, row.claimed_by) == (Eviction.EVICTING, at(120), "w1")
 
 
+def test_an_approval_that_expired_is_not_even_queued(cluster: Cluster) -> None:
+    row = allowed(cluster, expires_at=at(10))
+    assert not evictions.queue(row.pk, not_before=at(10), now=at(10))
+    assert evictions.queue(row.pk, not_before=at(9), now=at(9))
+
+
 def test_a_second_claim_gets_nothing(cluster: Cluster) -> None:
     row = allowed(cluster, Eviction.QUEUED)
     assert (claim(row), claim(row)) == (1, 0)

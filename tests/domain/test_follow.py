@@ -197,6 +197,18 @@ def test_after_ten_minutes_it_is_said_once_that_the_pod_is_still_there(
     assert [(line.kind, line.reason) for line in row.events.all()] == [(Event.STILL_THERE, says)]
 
 
+def test_told_again_it_is_said_again(cluster: Cluster, fake: FakeCluster, clock: FakeClock) -> None:
+    told: dict[str, Any] = {"executor": Executor.ASKER, "told_at": NOW, "expires_at": at(9999)}
+    row = allowed(cluster, Eviction.DELEGATED, pod_uid=UID, **told)
+    fake.add(a_pod(uid=UID))
+    clock.advance(600)
+    look(cluster, clock)
+    Decision.objects.update(told_at=at(700))
+    clock.advance(700)
+    look(cluster, clock)
+    assert row.events.filter(kind=Event.STILL_THERE).count() == 2
+
+
 def test_accepted_and_not_even_ending_is_told_apart(
     cluster: Cluster, fake: FakeCluster, clock: FakeClock
 ) -> None:

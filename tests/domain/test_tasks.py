@@ -81,6 +81,15 @@ def test_a_tick_expires_what_nobody_answered(cluster: Cluster, queue: Any, tick:
     assert row.verdict == Verdict.EXPIRED
 
 
+def test_a_tick_withdraws_what_came_back_after_a_disarming(cluster: Cluster, queue: Any, tick: Any) -> None:
+    row = allowed(cluster, Eviction.QUEUED, message="the cluster was disarmed")
+    Cluster.objects.update(armed=False)
+    tick(FakeClock())
+    row.refresh_from_db()
+    assert (row.verdict, row.eviction) == (Verdict.WITHDRAWN, Eviction.NONE)
+    assert row.events.get().reason == "the cluster only observes"
+
+
 def test_a_tick_queues_the_blocked_whose_time_has_come(cluster: Cluster, queue: Any, tick: Any) -> None:
     allowed(cluster, Eviction.BLOCKED, not_before=NOW)
     tick(FakeClock())

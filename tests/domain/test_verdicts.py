@@ -156,6 +156,25 @@ def test_a_changed_denial_is_a_new_row(cluster: Cluster) -> None:
     assert record(cluster, node="n2", **with_outcome(Effect.DENY)).what == Recorded.CREATED
 
 
+def test_an_unchanged_denial_shows_the_newest_words(cluster: Cluster) -> None:
+    record(cluster, **with_outcome(Effect.DENY, reason="busy for 5m"))
+    record(cluster, seconds=300, **with_outcome(Effect.DENY, reason="busy for 10m"))
+    row = Decision.objects.get()
+    assert (row.decision_reason, row.extender_reason) == ("busy for 10m", "busy for 10m")
+    assert row.extenders[0]["reason"] == "busy for 10m"
+    assert kinds(row) == [Event.ASKED, Event.EXTENDER_ANSWERED]
+
+
+def test_other_words_of_a_denial_are_a_line_of_its_timeline(cluster: Cluster) -> None:
+    record(cluster, **with_outcome(Effect.DENY, reason="busy for 5m"))
+    record(cluster, seconds=300, **with_outcome(Effect.DENY, reason="quota is used up"))
+    row = Decision.objects.get()
+    assert [line.reason for line in row.events.filter(kind=Event.EXTENDER_ANSWERED)] == [
+        "busy for 5m",
+        "quota is used up",
+    ]
+
+
 def test_an_extender_that_now_denies_denies_what_waits(cluster: Cluster) -> None:
     record(cluster)
     record(cluster, seconds=300, **with_outcome(Effect.DENY))
@@ -249,6 +268,29 @@ def test_who_gets_no_answer_asks_more_and_more_rarely(cluster: Cluster, times: i
     assert (row.unanswered, row.cooldown_until) == (times, row.updated_at + timedelta(seconds=pause))
     assert record(cluster, seconds=moment - 1).what == Recorded.UNANSWERED
     assert record(cluster, seconds=moment).what == Recorded.CREATED
+
+
+@pytest.mark.parametrize("between", [Effect.SKIP, Effect.DENY])
+def test_an_extender_in_between_does_not_make_it_the_first_time(cluster: Cluster, between: Effect) -> None:
+    record(cluster)
+    record(cluster, seconds=HOUR)
+    record(cluster, seconds=2 * HOUR, **with_outcome(between))
+    row = record(cluster, seconds=2 * HOUR + 300).decision
+    verdicts.expire_due(now=at(4 * HOUR))
+    assert row is not None
+    assert (fresh(row).unanswered, row.cooldown_until) == (2, at(8 * HOUR))
+
+
+def test_an_answer_does(cluster: Cluster, ada: User) -> None:
+    record(cluster)
+    record(cluster, seconds=HOUR)
+    row = record(cluster, seconds=2 * HOUR).decision
+    assert row is not None
+    assert row.unanswered == 1
+    deny(row, ada, seconds=2 * HOUR + 1, cooldown_seconds=0)
+    again = record(cluster, seconds=2 * HOUR + 2).decision
+    assert again is not None
+    assert again.unanswered == 0
 
 
 def test_the_third_time_is_said(cluster: Cluster) -> None:
@@ -354,6 +396,13 @@ def test_several_changes_are_told_from_the_first_to_the_last(cluster: Cluster, a
     assert refused.value.changes == {"node": ("n1", "n3")}
 
 
+@pytest.fixture
+def strict(ada: User) -> Caller:
+    """Ada's caller, on a cluster where nobody reviews their own."""
+    cluster = make_cluster("strict", overrides={"prevent_self_review": True})
+    return Caller.objects.create(name="stock", cluster=cluster, owner=ada)
+
+
 @pytest.mark.parametrize("how", ["started the cycle", "owns the caller"])
 def test_nobody_reviews_their_own_where_that_is_forbidden(db: None, ada: User, how: str) -> None:
     cluster = make_cluster("strict", overrides={"prevent_self_review": True})
@@ -366,6 +415,22 @@ def test_nobody_reviews_their_own_where_that_is_forbidden(db: None, ada: User, h
     with pytest.raises(NotAllowed, match="somebody else has to review it"):
         approve(row, ada)
     assert approve(row, make_user("grace", Role.APPROVER)).verdict == Verdict.ALLOWED
+
+
+def test_nor_does_a_token_of_theirs(strict: Caller, ada: User) -> None:
+    row, by = make_decision(strict.cluster, caller=strict), Actor.token(ada, "ci")
+    with pytest.raises(NotAllowed):
+        verdicts.approve(decision_id=row.pk, version=1, by=by, undo_seconds=0, now=NOW)
+
+
+def test_nor_do_they_override(strict: Caller, ada: User) -> None:
+    row = make_decision(strict.cluster, caller=strict, verdict=Verdict.DENIED)
+    with pytest.raises(NotAllowed):
+        override(row, ada)
+
+
+def test_denying_ones_own_is_nobodys_harm(strict: Caller, ada: User) -> None:
+    assert deny(make_decision(strict.cluster, caller=strict), ada).verdict == Verdict.DENIED
 
 
 def test_elsewhere_they_may(cluster: Cluster, ada: User) -> None:
@@ -411,6 +476,22 @@ def test_only_what_is_pending_can_be_answered(cluster: Cluster, ada: User, verdi
             answer(row, ada)
 
 
+@pytest.mark.parametrize(
+    ("verdict", "sentence"),
+    [
+        (Verdict.ALLOWED, "Already approved by ada."),
+        (Verdict.DENIED, "Already denied by ada."),
+        (Verdict.EXPIRED, "Already expired."),
+        (Verdict.WITHDRAWN, "Already withdrawn."),
+    ],
+)
+def test_who_is_second_hears_what_it_came_to(cluster: Cluster, verdict: str, sentence: str) -> None:
+    row = make_decision(
+        cluster, verdict=verdict, rule=Rule.HUMAN, decided_by_name="ada", decision_reason="no"
+    )
+    assert verdicts.settled_sentence(row) == sentence
+
+
 # --- undoing and taking back ------------------------------------------------------------------------------
 
 
@@ -427,6 +508,23 @@ def test_an_approval_undone_in_time_is_pending_for_a_fresh_hour(cluster: Cluster
     row = undo(row, ada, seconds=4)
     assert (row.verdict, row.eviction, row.expires_at) == (Verdict.PENDING, Eviction.NONE, at(4 + HOUR))
     assert (row.decided_by, row.moment, row.cooldown_until) == (None, {}, None)
+
+
+def test_what_was_undone_can_be_approved_again_in_its_new_version(cluster: Cluster, ada: User) -> None:
+    row = undo(approve(make_decision(cluster), ada, undo=5), ada, seconds=4)
+    with pytest.raises(Changed):
+        approve(row, ada, seconds=5)
+    row = approve(row, ada, seconds=6, version=2, undo=5)
+    assert (row.verdict, row.eviction, row.not_before) == (Verdict.ALLOWED, Eviction.QUEUED, at(11))
+
+
+def test_an_override_is_not_undone_into_something_that_anybody_may_approve(
+    denied: Decision, ada: User
+) -> None:
+    override(denied, ada)
+    with pytest.raises(Conflict, match="it can be taken back, with a reason"):
+        undo(denied, ada, seconds=61)
+    assert fresh(denied).eviction == Eviction.QUEUED
 
 
 def test_after_that_it_is_too_late_to_undo(cluster: Cluster, ada: User) -> None:
@@ -472,6 +570,14 @@ def test_what_has_ended_cannot_be_taken_back(cluster: Cluster, ada: User, status
     Decision.objects.filter(pk=row.pk).update(eviction=status)
     with pytest.raises(Conflict, match="Too late"):
         take_back(row, ada)
+
+
+def test_what_expired_cannot_be_taken_back_even_before_the_sweep(cluster: Cluster, ada: User) -> None:
+    row = approve(make_decision(cluster), ada)
+    Decision.objects.filter(pk=row.pk).update(expires_at=at(60))
+    with pytest.raises(Conflict, match="It expired: it was not carried out in time"):
+        take_back(row, ada)
+    assert fresh(row).eviction == Eviction.QUEUED
 
 
 def test_taking_back_needs_a_reason(cluster: Cluster, ada: User) -> None:
