@@ -52,6 +52,10 @@ class Environment(BaseModel):
         pattern=r"^(redis|rediss|filesystem|memory)://",
         description="redis://host:6379/0 in production; filesystem://<folder> for one machine.",
     )
+    static_root: str = Field(
+        str(ROOT / "staticfiles"),
+        description="Where collectstatic puts what pages load; empty there: the sources.",
+    )
     behind_https: bool = Field(
         default=False, description="A proxy ends TLS and sets X-Forwarded-Proto; cookies get Secure."
     )

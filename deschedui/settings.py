@@ -121,17 +121,12 @@ USE_TZ = True
 TIME_ZONE = ENV.time_zone
 
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
-if not STATIC_ROOT.exists():  # A checkout serves them from the apps; an image has collected them.
-    STATIC_ROOT.mkdir()
-STORAGES = {
-    "staticfiles": {
-        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
-        if DEBUG
-        else "whitenoise.storage.CompressedStaticFilesStorage"
-    },
-}
-WHITENOISE_USE_FINDERS = True
+STATIC_ROOT = Path(ENV.static_root)
+STORAGES = {"staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"}}
+if not STATIC_ROOT.exists():
+    STATIC_ROOT.mkdir(parents=True)
+# A checkout in which nobody collected them serves the sources; those must not change while it runs.
+WHITENOISE_USE_FINDERS = not any(STATIC_ROOT.iterdir())
 
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"

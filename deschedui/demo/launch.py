@@ -55,6 +55,7 @@ class Demo:
             "DESCHEDUI_CLUSTER_NAME": "demo",
             "DESCHEDUI_CLUSTER_KUBECONFIG": str(self.kubeconfig),
             "DESCHEDUI_POLICY_FILE": str(self.folder / "policy.yaml"),
+            "DESCHEDUI_STATIC_ROOT": str(self.folder / "static"),
             "DESCHEDUI_TICK_SECONDS": "1",
         }
 
@@ -129,6 +130,7 @@ def _start(demo: Demo, processes: Supervisor) -> None:
     argv = [sys.executable, "-m", "deschedui.demo.extender", "--port", str(demo.extender_port)]
     processes.start(Program("extender", argv))
     _manage("migrate", "--verbosity", "0")
+    _manage("collectstatic", "--noinput", "--verbosity", "0")
     _manage("bootstrap")
     _manage("seed_demo", "--password", PASSWORD, "--token-file", str(demo.folder / "caller-token"))
     processes.start(supervisor.web(demo.port))

@@ -21,6 +21,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, port: int, host: str, **options: Any) -> None:
         call_command("migrate", verbosity=0)
+        call_command("collectstatic", interactive=False, verbosity=0)
         call_command("bootstrap")
         with supervisor.Supervisor(ROOT / "var" / "logs") as processes:
             processes.start(supervisor.web(port, host=host))
