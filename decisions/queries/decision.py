@@ -40,6 +40,8 @@ class Moment:
 
     event: DecisionEvent
     gap: str
+    times: int = 1
+    """How often in a row: a pod that is nominated in every cycle is one line, not hundreds."""
 
     @property
     def by(self) -> str:
@@ -66,7 +68,8 @@ class Moment:
             return "the caller may already have acted"
         if detail.get("times"):
             return f"told {detail['times']} times"
-        return str(detail.get("message") or "")
+        message = str(detail.get("message") or "")
+        return message if message != self.event.reason else ""
 
 
 @dataclass(frozen=True)
@@ -125,8 +128,11 @@ def find(access: Access, pk: int) -> Decision | None:
 
 def story(decision: Decision, access: Access, now: datetime) -> Story:
     """Everything around one decision that this person may see."""
-    open_ones = access.decisions(Permission.VIEW).filter(
-        OPEN, cluster_id=decision.cluster_id, pod_uid=decision.pod_uid
+    # In the order of the index by pod: with another one SQLite would read the whole cluster in that.
+    open_ones = (
+        access.decisions(Permission.VIEW)
+        .filter(OPEN, cluster_id=decision.cluster_id, pod_uid=decision.pod_uid)
+        .order_by("asker", "-pk")
     )
     rows = as_rows([decision, *related(open_ones.exclude(pk=decision.pk))], access, now)
     pod, node = _bodies(decision)
@@ -147,10 +153,26 @@ def story(decision: Decision, access: Access, now: datetime) -> Story:
 def moments(events: Iterable[DecisionEvent]) -> Iterator[Moment]:
     """The timeline with the time between its lines."""
     before: datetime | None = None
+    for run in _runs(events):
+        gap = sentences.duration((run[0].at - before).total_seconds()) if before else ""
+        yield Moment(run[-1], f"+{gap}" if gap and gap != "0s" else "", len(run))
+        before = run[-1].at
+
+
+def _runs(events: Iterable[DecisionEvent]) -> Iterator[list[DecisionEvent]]:
+    """Each event by itself; those that were nominated again without a change, in a row, together."""
+    run: list[DecisionEvent] = []
     for event in events:
-        gap = sentences.duration((event.at - before).total_seconds()) if before else ""
-        yield Moment(event, f"+{gap}" if gap and gap != "0s" else "")
-        before = event.at
+        if run and not (_is_repeat(run[-1]) and _is_repeat(event)):
+            yield run
+            run = []
+        run.append(event)
+    if run:
+        yield run
+
+
+def _is_repeat(event: DecisionEvent) -> bool:
+    return event.kind == Event.NOMINATED_AGAIN and not event.detail.get("changes")
 
 
 def _of_workload(decision: Decision, access: Access) -> list[Decision]:

@@ -14,7 +14,7 @@ from deschedui.descheduler.policy import load
 from deschedui.extender.config import ExtenderArgs, FailPolicy
 
 LOOKED_AT: Final = 1000
-SHOWN: Final = 20
+SHOWN: Final = 10
 
 
 @dataclass(frozen=True)

@@ -355,7 +355,7 @@ def eviction_advice(decision: Decision) -> Advice:
     """What the API server said last about the eviction, and what to do about it."""
     if decision.held:
         return Advice(f"Held: {decision.held}.", "Say “go on” to release it, or take the approval back.")
-    if not decision.cause and not decision.message:
+    if decision.eviction == Eviction.EVICTED or not (decision.cause or decision.message):
         return Advice("", "")
     text = decision.message or decision.cause.replace("_", " ")
     return Advice(text[:1].upper() + text[1:], _EVICTION_STEPS.get(decision.cause, ""))
@@ -371,6 +371,8 @@ class Chip:
     text: str
     bad: bool = False
     title: str = ""
+    in_head: bool = False
+    """The head of a workload's group says it already."""
 
 
 def chips(decision: Decision) -> tuple[Chip, ...]:
@@ -408,6 +410,7 @@ def pdb_chips(forecast: Mapping[str, Any]) -> list[Chip]:
             f"PDB {pdb.get('name')} allows {pdb.get('disruptions_allowed')}",
             bad=_blocks(pdb),
             title=f"{pdb.get('current_healthy')} healthy, {pdb.get('desired_healthy')} needed",
+            in_head=not _blocks(pdb),
         )
         for pdb in _applying(forecast)
     ]

@@ -166,6 +166,12 @@ def fits(forecast: Mapping[str, Any]) -> int:
 
 
 @register.filter
+def cautions(forecast: Mapping[str, Any]) -> tuple[str, ...]:
+    """Warnings of a forecast that nothing else of it says."""
+    return sentences.cautions(forecast)
+
+
+@register.filter
 def spaced(word: str) -> str:
     """``in_background`` as a person writes it."""
     return str(word).replace("_", " ")

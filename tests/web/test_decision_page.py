@@ -128,6 +128,15 @@ def test_the_timeline_says_who_when_what_and_how_long_between(as_ada: Client, ma
     assert "+2m Denied by Ada: release" in page
 
 
+def test_nominated_in_every_cycle_is_one_line(as_ada: Client, make: Make) -> None:
+    decision, now = make(), timezone.now()
+    for minutes in (15, 10, 5):
+        decision.events.create(at=now - timedelta(minutes=minutes), kind="nominated_again", reason="too old")
+    page = text_of(as_ada.get(f"/d/{decision.pk}/"))
+    assert page.count("Nominated again") == 1
+    assert "Nominated again 3 times, last: too old 5m ago" in page
+
+
 def test_who_else_asks_for_the_pod_can_be_answered_one_by_one_or_all_at_once(
     as_ada: Client, make: Make
 ) -> None:
