@@ -10,8 +10,8 @@ class DecisionFilter(filters.FilterSet):
     """``?verdict=pending&cluster=prod&namespace=shop&q=web``; values of one name are alternatives."""
 
     cluster = filters.CharFilter(field_name="cluster__name")
-    verdict = filters.MultipleChoiceFilter(choices=Verdict.choices)
-    eviction = filters.MultipleChoiceFilter(choices=Eviction.choices)
+    verdict = filters.MultipleChoiceFilter(choices=Verdict.choices, distinct=False)
+    eviction = filters.MultipleChoiceFilter(choices=Eviction.choices, distinct=False)
     namespace = filters.CharFilter()
     node = filters.CharFilter()
     pod_name = filters.CharFilter()
@@ -42,8 +42,8 @@ class CycleFilter(filters.FilterSet):
     """``?cluster=prod&kind=dry_run``."""
 
     cluster = filters.CharFilter(field_name="cluster__name")
-    kind = filters.MultipleChoiceFilter(choices=CycleKind.choices)
-    state = filters.MultipleChoiceFilter(choices=CycleState.choices)
+    kind = filters.MultipleChoiceFilter(choices=CycleKind.choices, distinct=False)
+    state = filters.MultipleChoiceFilter(choices=CycleState.choices, distinct=False)
 
     class Meta:
         model = Cycle
