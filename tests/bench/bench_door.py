@@ -46,7 +46,7 @@ def _as_lines(name: str, loads: Loads) -> Iterator[BenchLine]:
         ours, bare = loads[kind], loads["bare"]
         rate = f"door-{name}-{kind}-rate: answers a second, {of}"
         yield BenchLine(rate, _rate(ours), _rate(bare), bound=0.2, unit="1/s", at_least=True)
-        yield BenchLine(f"door-{name}-{kind}-p99: {of}", _p99(ours), _p99(bare), bound=10)
+        yield BenchLine(f"door-{name}-{kind}-p99: {of}", _p99(ours), _p99(bare), bound=5)
 
 
 def _rate(loads: Sequence[Load]) -> float:

@@ -1,21 +1,14 @@
 """Inbox and history with 200,000 decisions, on SQLite and PostgreSQL, against bare indexed queries of one page."""
 
 import json
-import os
 import statistics
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
+from tests.bench import processes
+from tests.bench.databases import DATABASES, database
 from tests.bench.lines import BenchLine, Unavailable, wanted
-from tests.real import services
 
 DECISIONS = 200_000
-ROOT = Path(__file__).resolve().parents[2]
-DATABASES = ("sqlite", "postgresql")
 
 # What the query layer reads, against one bare query of as many whole rows, both with Django's ORM and connection.
 PAGES = ("inbox", "history")
@@ -27,52 +20,35 @@ Runs = dict[str, list[float]]
 
 def main() -> list[BenchLine]:
     """The lines of this module."""
-    return [line for database in DATABASES if _is_wanted(database) for line in _lines(database)]
+    return [line for name in DATABASES if _is_wanted(name) for line in _lines(name)]
 
 
-def _is_wanted(database: str) -> bool:
-    return any(wanted(f"{name}-{database}", __name__) for name in ("history", "inbox", "page"))
+def _is_wanted(name: str) -> bool:
+    return any(wanted(f"{page}-{name}", __name__) for page in (*PAGES, "page"))
 
 
-def _lines(database: str) -> list[BenchLine]:
+def _lines(name: str) -> list[BenchLine]:
     try:
-        with _database(database) as url:
+        with database(name) as url:
             runs = _read(url)
     except Unavailable as missing:
-        print(f"pages on {database}: skipped, {missing}", flush=True)
+        print(f"pages on {name}: skipped, {missing}", flush=True)
         return []
-    return [*_page_lines(database, runs), *_filter_lines(database, runs), *_request_lines(database, runs)]
-
-
-@contextmanager
-def _database(name: str) -> Iterator[str]:
-    if name == "postgresql":
-        try:
-            with services.postgresql() as url:
-                yield url
-        except services.Missing as missing:
-            raise Unavailable(str(missing)) from missing
-        return
-    with tempfile.TemporaryDirectory(prefix="deschedui-bench-") as folder:
-        yield f"sqlite:///{folder}/bench.sqlite3"
+    return [*_page_lines(name, runs), *_filter_lines(name, runs), *_request_lines(name, runs)]
 
 
 def _read(url: str) -> Runs:
-    command = [sys.executable, "-m", "tests.bench.pages_reader", str(DECISIONS)]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), "DESCHEDUI_TEST_DATABASE_URL": url}
-    done = subprocess.run(command, cwd=ROOT, env=environ, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"pages_reader failed: {done.stderr[-2_000:]}")
-    runs: Runs = json.loads(done.stdout.splitlines()[-1])
+    told = processes.run("tests.bench.pages_reader", str(DECISIONS), env={"DESCHEDUI_TEST_DATABASE_URL": url})
+    runs: Runs = json.loads(told)
     return runs
 
 
 def _page_lines(database: str, runs: Runs) -> Iterator[BenchLine]:
     for page in PAGES:
         cursor = f"by a bare cursor {_median(runs[f'cursor-{page}']) * 1_000:.1f} ms"
-        for measure, of in (("median", _median), ("p95", _p95)):
+        for measure, of, bound in (("median", _median, 5), ("p95", _p95, 10)):
             name = f"{page}-{database}-{measure}: what the page reads; {BARE}, {cursor}"
-            yield BenchLine(name, of(runs[page]), of(runs[f"bare-{page}"]), bound=5)
+            yield BenchLine(name, of(runs[page]), of(runs[f"bare-{page}"]), bound)
 
 
 def _filter_lines(database: str, runs: Runs) -> Iterator[BenchLine]:
