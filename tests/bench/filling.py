@@ -53,12 +53,12 @@ def people() -> User:
     return make_user("ada", Role.APPROVER)
 
 
-def fill(cluster: Cluster, user: User, count: int, *, now: datetime) -> None:
+def fill(cluster: Cluster, user: User, count: int, *, now: datetime, span: int = SPAN) -> None:
     """Make ``count`` decided decisions over 90 days: the first of them by the ORM, the rest as their copies.
 
     The copies come later and get UIDs and names of their own; the ORM alone would take minutes.
     """
-    spans = max(count // SPAN, 1)
+    spans = max(count // span, 1)
     seconds = DAYS * 86_400 / spans
     rows = _decided(cluster, user, count // spans, seconds=seconds, now=now, chance=random.Random(1))
     while chunk := list(itertools.islice(rows, CHUNK)):
