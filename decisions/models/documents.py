@@ -80,8 +80,12 @@ def build(filtered: Iterable[FilteredOut], nominations: Iterable[Nominated]) -> 
     counts: dict[str, dict[str, int]] = {}
     rows: list[Filtered] = []
     left_out = 0
+    # A pod is left alone by each plugin of each profile that looked at it: people count pods, so each once a reason.
+    counted_already: set[tuple[str, str]] = set()
     for pod in filtered:
-        _count(counts, pod.check, pod.namespace)
+        if (pod.check, pod.uid) not in counted_already:
+            counted_already.add((pod.check, pod.uid))
+            _count(counts, pod.check, pod.namespace)
         if len(rows) < MAX_FILTERED:
             rows.append(_filtered(pod, places))
         else:

@@ -26,6 +26,7 @@ from decisions.models import (
     documents,
 )
 from decisions.models.documents import Document, Filtered, Nominated, ReasonCount
+from deschedui.descheduler.results import FilteredOut
 from tests.builders import make_cluster, make_user
 from tests.web.conftest import Make, browser_of
 from tests.web.pages import text_of
@@ -164,6 +165,22 @@ class TestCycles:
     ) -> None:
         page = text_of(as_viewer.get(f"/cycles/{self.stored(cluster).pk}/"))
         assert "seen 500 415 DaemonSet pods" in page
+
+    def test_a_pod_that_several_profiles_leave_alone_counts_once(self) -> None:
+        pods = [
+            FilteredOut(
+                uid="u1",
+                namespace="shop",
+                name="ds-1",
+                node="n1",
+                profile=profile,
+                plugin="PodLifeTime",
+                check="daemonSet",
+                reason="is a DaemonSet pod",
+            )
+            for profile in ("weekly", "nightly")
+        ]
+        assert documents.build(pods, []).reasons == [ReasonCount("daemonSet", "DaemonSet pods", {"shop": 1})]
 
     def test_a_loss_opens_its_list(self, as_viewer: Client, cluster: Cluster) -> None:
         page = text_of(as_viewer.get(f"/cycles/{self.stored(cluster).pk}/?show=filtered&check=daemonSet"))
