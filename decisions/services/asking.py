@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from decisions.models import COMMITTED, OPEN, Caller, Cluster, Decision, Eviction, Executor, Rule, Verdict
-from decisions.services import arming, carryout, evictions, freezes, moment, snapshots, verdicts
+from decisions.services import carryout, evictions, freezes, holds, moment, snapshots, verdicts
 from decisions.services.actors import Actor
 from decisions.services.asks import Ask
 from decisions.services.lookups import Looked, PodEdge, Sight
@@ -185,7 +185,7 @@ def _record(question: PodQuestion, seen: Looked, caller: Caller, edge: PodEdge, 
     ask = _ask(question, seen, caller, edge)
     with transaction.atomic():
         # Asked again, and held: whoever disarms withdraws what is on record, and this would come after it.
-        if not arming.hold(caller.cluster_id):
+        if not holds.armed(caller.cluster_id):
             return OBSERVES
         recorded = verdicts.record(ask=ask, now=now)
     row = recorded.decision

@@ -30,7 +30,7 @@ from decisions.models import (
     Freeze,
     Verdict,
 )
-from decisions.services import arming, nudge, pace, timeline, verdicts
+from decisions.services import holds, nudge, pace, timeline, verdicts
 from decisions.services.actors import SYSTEM, Actor
 from decisions.services.errors import Conflict
 from deschedui.descheduler.policy.model import Limits
@@ -49,7 +49,7 @@ Moment = datetime | Now
 
 
 def queue(decision_id: int, *, not_before: datetime, now: datetime) -> bool:
-    """none → queued, for an allowed decision that is ours to carry out.
+    """none → queued, for an allowed decision that is ours to carry out; its pod is held (:mod:`holds`).
 
     False where another decision occupies this pod UID: this one then waits for it.
     """
@@ -106,7 +106,13 @@ def queue_stranded(*, now: datetime, limit: int = 100) -> int:
         executor=Executor.US,
         expires_at__gt=now,
     ).order_by("expires_at")
-    return sum(queue(row.pk, not_before=row.not_before or now, now=now) for row in stranded[:limit])
+    return sum(_queue_stranded(row, now) for row in stranded[:limit])
+
+
+def _queue_stranded(row: Decision, now: datetime) -> bool:
+    with transaction.atomic():
+        holds.pod(row.cluster_id, row.pod_uid)
+        return queue(row.pk, not_before=row.not_before or now, now=now)
 
 
 def tell(decision_id: int, *, by: Actor, now: datetime) -> bool:
@@ -336,6 +342,7 @@ def write_result(decision_id: int, attempt: int, result: EvictionResult, *, now:
     of the call; then the lease runs out and the pod is looked up again.
     """
     with transaction.atomic():
+        holds.pod_of(decision_id)
         row = Decision.objects.get(pk=decision_id)
         target = _target(row, result)
         if target is None:
@@ -464,6 +471,7 @@ def recover(row: Decision, look: PodLook, *, now: datetime) -> Eviction | None:
     if target == Eviction.EVICTED:
         columns |= {"ended_at": now, "settled_at": None if row.owner_uid else now}
     with transaction.atomic():
+        holds.pod(row.cluster_id, row.pod_uid)
         won = _move(
             row.pk,
             Eviction.EVICTING,
@@ -489,6 +497,7 @@ def pod_is_gone(cluster_id: int, pod_uid: str, *, why: str, now: datetime) -> in
     """
     rows = Decision.objects.filter(OPEN, cluster_id=cluster_id, pod_uid=pod_uid).order_by("id")
     with transaction.atomic():
+        holds.pod(cluster_id, pod_uid)
         return sum(_pod_went(row, why, now) for row in rows)
 
 
@@ -532,6 +541,7 @@ def background_ended(row: Decision, *, nobody_started: bool, now: datetime) -> b
             not_before=None,
         )
     with transaction.atomic():
+        holds.pod(row.cluster_id, row.pod_uid)
         won = _move(
             row.pk,
             Eviction.IN_BACKGROUND,
@@ -592,7 +602,8 @@ def retry_failed(*, decision_id: int, by: Actor, reason: str = "", now: datetime
             has denied it since.
     """
     with transaction.atomic():
-        armed = arming.hold(Decision.objects.values_list("cluster_id", flat=True).get(pk=decision_id))
+        armed = holds.armed(Decision.objects.values_list("cluster_id", flat=True).get(pk=decision_id))
+        holds.pod_of(decision_id)
         row = Decision.objects.select_for_update(of=("self",)).select_related("cluster").get(pk=decision_id)
         if row.eviction != Eviction.FAILED or row.verdict != Verdict.ALLOWED:
             status = row.get_eviction_display().replace("_", " ")

@@ -26,7 +26,7 @@ from decisions.models import (
     Rule,
     Verdict,
 )
-from decisions.services import arming, evictions, freezes, nudge, timeline
+from decisions.services import evictions, freezes, holds, nudge, timeline
 from decisions.services.actors import SYSTEM, Actor
 from decisions.services.asks import Ask, differences, forecast_words
 from decisions.services.errors import Changed, Conflict, Invalid, NotAllowed
@@ -317,6 +317,7 @@ def approve(*, decision_id: int, version: int, by: Actor, undo_seconds: float, n
         NotAllowed: ``prevent_self_review`` is on and this person started it.
     """
     with transaction.atomic():
+        holds.pod_of(decision_id)
         shown = Decision.objects.select_related("cluster", "caller", "cycle").get(pk=decision_id)
         _refuse_self_review(shown, by)
         interval = shown.caller.interval_seconds if shown.caller else 0
@@ -373,6 +374,7 @@ def undo(*, decision_id: int, by: Actor, now: datetime) -> Decision:
         Conflict: the time is over, or it is not an approval any more; an override is taken back instead.
     """
     with transaction.atomic():
+        holds.pod_of(decision_id)
         shown = Decision.objects.select_related("cluster").get(pk=decision_id)
         since = now - timedelta(seconds=shown.cluster.settings.undo_seconds)
         still = Decision.objects.filter(
@@ -399,6 +401,7 @@ def take_back(
     """
     reason = _required_reason(reason)
     with transaction.atomic():
+        holds.pod_of(decision_id)
         shown = Decision.objects.select_related("cluster").get(pk=decision_id)
         told = evictions.recall(decision_id, now=now)
         won = Decision.objects.filter(
@@ -432,7 +435,8 @@ def override(*, decision_id: int, by: Actor, reason: str, pod_exists: bool, now:
     """
     reason = _required_reason(reason)
     with transaction.atomic():
-        armed = arming.hold(Decision.objects.values_list("cluster_id", flat=True).get(pk=decision_id))
+        armed = holds.armed(Decision.objects.values_list("cluster_id", flat=True).get(pk=decision_id))
+        holds.pod_of(decision_id)
         shown = (
             Decision.objects.select_for_update(of=("self",))
             .select_related("cluster", "caller")
@@ -526,6 +530,7 @@ def expire_one(decision_id: int, *, now: datetime) -> bool:
             return False
         if row.verdict == Verdict.PENDING:
             return _expire_unanswered(row, now)
+        holds.pod(row.cluster_id, row.pod_uid)
         told = evictions.recall(decision_id, now=now)
         won = Decision.objects.filter(
             pk=decision_id, verdict=Verdict.ALLOWED, eviction=Eviction.NONE, expires_at__lte=now
@@ -574,6 +579,7 @@ def withdraw_unarmed(*, now: datetime) -> int:
 
 def _withdraw_one(decision_id: int, *, why: str, by: Actor, now: datetime) -> bool:
     with transaction.atomic():
+        holds.pod_of(decision_id)
         evictions.recall(decision_id, now=now)
         won = Decision.objects.filter(OPEN, pk=decision_id, eviction=Eviction.NONE).update(
             verdict=Verdict.WITHDRAWN,
@@ -595,6 +601,7 @@ def back_to_pending(
 ) -> bool:
     """The moment of an approval is over (fewer ready replicas, another policy …): ask again, with the difference."""
     with transaction.atomic():
+        holds.pod_of(decision_id)
         row = Decision.objects.select_related("cluster").get(pk=decision_id)
         evictions.recall(decision_id, now=now)
         won = Decision.objects.filter(pk=decision_id, verdict=Verdict.ALLOWED, eviction=Eviction.NONE).update(

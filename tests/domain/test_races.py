@@ -13,12 +13,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from decisions.models import Cluster, Decision, Event, Eviction, Executor, Verdict
-from decisions.services import carryout, evictions, follow, freezes, pace, verdicts
+from decisions.models import OPEN, Cluster, Decision, Event, Eviction, Executor, Verdict
+from decisions.services import carryout, clusters, evictions, follow, freezes, pace, verdicts
 from decisions.services.actors import SYSTEM, Actor
 from decisions.services.errors import Conflict
+from deschedui.kube.eviction import Again, EvictionCause, EvictionResult
 from tests.builders import NOW, at, make_ask, make_decision
 from tests.domain.fake_cluster import OWNED, FakeClock, FakeCluster, a_pod, using
+from tests.doors.edges import ask, register
 
 pytestmark = pytest.mark.django_db(transaction=True)
 UID = "u1"
@@ -170,6 +172,87 @@ def test_two_askers_approved_at_once_evict_once(cluster: Cluster, ada: User, vie
         assert sorted([fresh(mine).eviction, fresh(theirs).eviction]) == [Eviction.NONE, Eviction.QUEUED]
         waits = mine if mine.eviction == Eviction.NONE else theirs
         assert waits.waits_for_id in {mine.pk, theirs.pk} - {waits.pk}
+
+
+# --- a pod that goes --------------------------------------------------------------------------------------
+
+
+def expirer(row: Decision) -> Callable[[], bool]:
+    return lambda: verdicts.expire_one(row.pk, now=at(10))
+
+
+def disarmer(row: Decision) -> Callable[[], Cluster]:
+    return lambda: clusters.disarm(cluster=row.cluster, by=SYSTEM, now=NOW)
+
+
+def taker(row: Decision) -> Callable[[], Decision]:
+    by = Actor(name="grace")
+    return lambda: verdicts.take_back(decision_id=row.pk, by=by, reason="no", now=NOW)
+
+
+def worker(row: Decision) -> Callable[[], Eviction | None]:
+    """One that hears that the pod is gone."""
+    gone = EvictionResult("gone", EvictionCause.NOT_FOUND, "gone", Again.NO)
+    return lambda: evictions.write_result(row.pk, 1, gone, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("racer", "status"),
+    [
+        (taker, Eviction.QUEUED),
+        (disarmer, Eviction.QUEUED),
+        (expirer, Eviction.QUEUED),
+        (worker, Eviction.EVICTING),
+    ],
+)
+def test_whoever_changes_one_of_a_pods_decisions_while_it_goes_waits_in_no_circle(
+    cluster: Cluster, racer: Callable[[Decision], Callable[[], Any]], status: str
+) -> None:
+    for number in range(3 * ROUNDS):
+        Cluster.objects.update(armed=True)
+        uid = {"pod_uid": f"u{number}", "verdict": Verdict.ALLOWED}
+        waits = make_decision(cluster, asker="caller:7", **uid)
+        row = make_decision(cluster, eviction=status, attempt=1, lease_until=at(60), expires_at=at(10), **uid)
+        Decision.objects.filter(pk=waits.pk).update(waits_for=row)
+        results = race(
+            racer(row), partial(evictions.pod_is_gone, cluster.pk, row.pod_uid, why="gone", now=NOW)
+        )
+        assert count(results, Exception) == count(results, Conflict), results
+        evictions.pod_is_gone(cluster.pk, row.pod_uid, why="gone", now=NOW)
+        assert not Decision.objects.filter(OPEN, pod_uid=row.pod_uid).exists()
+
+
+def test_approving_one_for_a_pod_that_goes_waits_in_no_circle(cluster: Cluster, ada: User) -> None:
+    for number in range(3 * ROUNDS):
+        uid = f"u{number}"
+        queued = make_decision(cluster, pod_uid=uid, verdict=Verdict.ALLOWED, eviction=Eviction.QUEUED)
+        waits = make_decision(cluster, pod_uid=uid, asker="caller:7")
+        results = race(
+            approver(waits, ada),
+            partial(evictions.pod_is_gone, cluster.pk, uid, why="gone", now=NOW),
+        )
+        assert count(results, Exception) == count(results, Conflict), results
+        evictions.pod_is_gone(cluster.pk, uid, why="gone", now=NOW)
+        assert (fresh(queued).eviction, fresh(waits).is_open) == (Eviction.GONE, False)
+
+
+def test_nothing_is_recorded_behind_a_disarming(cluster: Cluster) -> None:
+    _, token = register(cluster)
+    for _ in range(2 * ROUNDS):
+        Cluster.objects.update(armed=True)
+        results = race(disarmer(make_decision(cluster)), lambda: ask(token))
+        assert count(results, Exception) == 0, results
+        assert not Decision.objects.filter(OPEN).exists()
+
+
+def test_undoing_and_telling_never_leave_a_yes_that_is_none(cluster: Cluster, ada: User) -> None:
+    for number in range(ROUNDS):
+        row = approved(cluster, ada, pod_uid=f"u{number}", asker="caller:7", executor=Executor.ASKER)
+        race(
+            partial(verdicts.undo, decision_id=row.pk, by=SYSTEM, now=at(1)),
+            partial(evictions.tell, row.pk, by=SYSTEM, now=at(1)),
+        )
+        assert (fresh(row).verdict, row.eviction) == (Verdict.PENDING, Eviction.NONE)
 
 
 # --- workers ----------------------------------------------------------------------------------------------
