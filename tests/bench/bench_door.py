@@ -27,7 +27,11 @@ Loads = dict[str, list[Load]]
 
 def main() -> list[BenchLine]:
     """The lines of this module."""
-    return [line for name in DATABASES if wanted(f"door-{name}", __name__) for line in _lines(name)]
+    return [line for name in DATABASES if _is_wanted(name) for line in _lines(name)]
+
+
+def _is_wanted(name: str) -> bool:
+    return any(wanted(f"door-{name}-{kind}-{of}", __name__) for kind in ANSWERS for of in ("rate", "p99"))
 
 
 def _lines(name: str) -> list[BenchLine]:

@@ -13,6 +13,9 @@ DECISIONS = 200_000
 # What the query layer reads, against one bare query of as many whole rows, both with Django's ORM and connection.
 PAGES = ("inbox", "history")
 FILTERS = ("namespace", "verdict", "time", "failed")
+SEARCHES = ("text-nothing", "text", "node")
+REQUESTS = ("inbox", "history", "history-text")
+MEASURES = ("median", "p95")
 BARE = f"reference: one bare indexed query of as many rows ({DECISIONS} decisions)"
 
 Runs = dict[str, list[float]]
@@ -24,7 +27,10 @@ def main() -> list[BenchLine]:
 
 
 def _is_wanted(name: str) -> bool:
-    return any(wanted(f"{page}-{name}", __name__) for page in (*PAGES, "page"))
+    data = [f"{page}-{name}-{measure}" for page in PAGES for measure in MEASURES]
+    filters = [f"history-{name}-{narrowed}" for narrowed in (*FILTERS, *SEARCHES)]
+    requests = [f"page-{page}-{name}-{measure}" for page in REQUESTS for measure in MEASURES]
+    return any(wanted(line, __name__) for line in (*data, *filters, *requests))
 
 
 def _lines(name: str) -> list[BenchLine]:
@@ -56,14 +62,14 @@ def _filter_lines(database: str, runs: Runs) -> Iterator[BenchLine]:
     for narrowed in FILTERS:
         name = f"history-{database}-{narrowed}: a filtered page, median; {BARE}"
         yield BenchLine(name, _median(runs[f"history-{narrowed}"]), bare, bound=5)
-    for text in ("text-nothing", "text", "node"):
+    for text in SEARCHES:
         name = f"history-{database}-{text}: a page without an index, median; reference: a search through everything"
         yield BenchLine(name, _median(runs[f"history-{text}"]), _median(runs["whole-text"]), bound=0.5)
 
 
 def _request_lines(database: str, runs: Runs) -> Iterator[BenchLine]:
     """Most of it is rendering a hundred rows and more; a second is what a person still takes for an answer."""
-    for page in ("inbox", "history", "history-text"):
+    for page in REQUESTS:
         whole = runs[f"page-{page}"]
         for measure, of in (("median", _median), ("p95", _p95)):
             name = f"page-{page}-{database}-{measure}: the whole request with its template; reference: one second"
