@@ -63,3 +63,7 @@ def test_the_verb_of_the_door_is_no_token(logged: list[str]) -> None:
 @pytest.mark.parametrize("mask", [kube.mask_secrets, extender.masked_url])
 def test_neither_do_texts_that_are_stored(mask: Callable[[str], str]) -> None:
     assert TOKEN not in mask(f"https://deschedui.example/doors//{TOKEN}/evict")
+
+
+def test_nor_does_an_extenders_answer_that_quotes_it() -> None:
+    assert TOKEN not in extender.clean(f"<h1>404</h1> /doors/{TOKEN}/evict was not found")

@@ -97,9 +97,9 @@ class CycleRun:
     def _clients(self, running: policies.Running) -> Clients:
         if lost := running.masked_headers:
             raise Ended(
-                "The last good policy has header values that are only kept masked, so its extenders cannot be asked "
-                f"({', '.join(lost)}). Correct the policy at its source, and write ${{env:NAME}} or ${{file:PATH}} "
-                "for such values.",
+                "The last good policy has header values or tokens that are only kept masked, so its extenders cannot "
+                f"be asked ({', '.join(lost)}). Correct the policy at its source, and write ${{env:NAME}} or "
+                "${file:PATH} in httpHeaders for such values.",
                 failure_mode=FailureMode.CONFIG_ERROR,
             )
         try:

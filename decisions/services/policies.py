@@ -14,13 +14,17 @@ from typing import Any, Protocol
 from django.db import IntegrityError, transaction
 
 from decisions.models import Cluster, PolicyVersion
+from decisions.models.fields import fit
 from decisions.services import timeline
 from decisions.services.actors import SYSTEM, Actor
 from decisions.services.errors import Invalid
 from deschedui.descheduler.policy import Policy, Problem, load, masked_text
-from deschedui.extender.config import MASK, mask_header_value
+from deschedui.descheduler.policy.model import Profile
+from deschedui.extender.config import MASK, ExtenderArgs, mask_header_value
+from deschedui.logs import mask_door_tokens
 
 MAX_BYTES = 1024 * 1024  # what a ConfigMap can hold
+SOURCE_CHARS = 700
 _MARKS = ("descheduler", "DeschedulerPolicy", "profiles:")
 
 
@@ -92,30 +96,47 @@ def validate(text: str, *, filename: str = "policy.yaml") -> Checked:
         policy=None if result.errors else result.policy,
         errors=_problems(result.errors),
         warnings=_problems(result.warnings),
-        upstream_error=result.upstream_error or "",
+        upstream_error=_shown(result.upstream_error or ""),
     )
 
 
 def _problems(problems: Sequence[Problem]) -> list[dict[str, Any]]:
-    return [asdict(problem) for problem in problems]
+    return [{name: _shown(value) for name, value in asdict(problem).items()} for problem in problems]
+
+
+def _shown(value: Any) -> Any:
+    return fit(mask_door_tokens(value)) if isinstance(value, str) else value
 
 
 def literal_headers(policy: Policy) -> tuple[str, ...]:
-    """Headers whose values storing would mask: ``profile default: Authorization``."""
-    return tuple(where for where, value in _headers(policy) if mask_header_value(value) == MASK)
+    """What storing would mask, headers above all: ``profile default: Authorization``."""
+    headers = (where for where, value in _headers(policy) if mask_header_value(value) == MASK)
+    return (*headers, *(where for where, url in _urls(policy) if mask_door_tokens(url) != url))
 
 
 def masked_headers(policy: Policy) -> tuple[str, ...]:
-    """Headers of a policy of the record that have ``***`` instead of their value."""
-    return tuple(where for where, value in _headers(policy) if value == MASK)
+    """Headers of a policy of the record that have ``***`` instead of their value; and URLs without their token."""
+    headers = (where for where, value in _headers(policy) if value == MASK)
+    return (*headers, *(where for where, url in _urls(policy) if f"/{MASK}" in url))
 
 
 def _headers(policy: Policy) -> Iterator[tuple[str, str]]:
+    for profile, extender in _extenders(policy):
+        for name, value in extender.http_headers.items():
+            yield f"profile {profile.name}: {name}", value
+
+
+def _urls(policy: Policy) -> Iterator[tuple[str, str]]:
+    """With the slash that a decisionVerb comes after: a token may be the last part of an urlPrefix."""
+    for profile, extender in _extenders(policy):
+        yield f"profile {profile.name}: urlPrefix", f"{extender.url_prefix}/"
+
+
+def _extenders(policy: Policy) -> Iterator[tuple[Profile, ExtenderArgs]]:
     for profile in policy.profiles:
         if profile.external_decision is not None:
             for extender in profile.external_decision.asked:
-                for name, value in extender.http_headers.items():
-                    yield f"profile {profile.name}: {name}", value
+                yield profile, extender
 
 
 # --- reading ----------------------------------------------------------------------------------------------
@@ -201,7 +222,7 @@ def _same(version: PolicyVersion, source: Source, checked: Checked) -> bool:
     """Also compares what is said about it: a newer release may understand what an older one refused."""
     return (
         version.digest == source.digest
-        and version.source == source.name[:700]
+        and version.source == fit(source.name, SOURCE_CHARS)
         and version.valid == checked.valid
         and version.errors == checked.errors
         and version.warnings == checked.warnings
@@ -214,13 +235,13 @@ def _add_version(
     version = PolicyVersion.objects.create(
         cluster=cluster,
         number=number,
-        text=masked_text(source.text),
+        text=mask_door_tokens(masked_text(source.text)),
         digest=source.digest,
         valid=checked.valid,
         errors=checked.errors,
         warnings=checked.warnings,
         upstream_error=checked.upstream_error,
-        source=source.name[:700],
+        source=fit(source.name, SOURCE_CHARS),
         created_at=now,
         created_by=by.user,
     )
@@ -235,7 +256,7 @@ def save_text(*, cluster: Cluster, text: str, by: Actor, now: datetime) -> Polic
 
     Raises:
         Invalid: the policy is read from a file or a ConfigMap; the text is too large; or it has literal
-            header values, which storing would mask.
+            header values or a door's token, which storing would mask.
     """
     if cluster.policy_file or cluster.policy_configmap:
         place = cluster.policy_file or f"ConfigMap {cluster.policy_configmap}"
@@ -245,8 +266,8 @@ def save_text(*, cluster: Cluster, text: str, by: Actor, now: datetime) -> Polic
     checked = validate(text)
     if checked.policy is not None and (lost := literal_headers(checked.policy)):
         raise Invalid(
-            f"Values of headers are masked when a policy is stored, so these could not be sent: {', '.join(lost)}. "
-            "Write ${env:NAME} or ${file:PATH} instead.",
+            "Values of headers and tokens of doors are masked when a policy is stored, so these could not be sent: "
+            f"{', '.join(lost)}. Write ${{env:NAME}} or ${{file:PATH}} in httpHeaders instead.",
             "text",
         )
     source = Source(text, f"written by {by.name}")

@@ -13,8 +13,11 @@ _DOOR_TOKEN: Final = re.compile(r"(/doors/+)[^/\s]+(?=/)")
 
 
 def clean(text: str, limit: int = REASON_LIMIT) -> str:
-    """At most `limit` characters; what cannot be stored or shown becomes U+FFFD. Line breaks stay."""
-    return _UNFIT.sub("\ufffd", text[:limit])
+    """At most `limit` characters; what cannot be stored or shown becomes U+FFFD, a door's token `***`.
+
+    Line breaks stay.
+    """
+    return masked_url(_UNFIT.sub("\ufffd", text[:limit]))
 
 
 def clean_bytes(body: bytes, limit: int = BODY_LIMIT) -> str:
@@ -23,5 +26,5 @@ def clean_bytes(body: bytes, limit: int = BODY_LIMIT) -> str:
 
 
 def masked_url(url: str) -> str:
-    """A URL for showing: a token that stands in the path of one of our doors is masked."""
+    """A URL, or text with URLs, for showing: a token that stands in the path of one of our doors is masked."""
     return _DOOR_TOKEN.sub(r"\1***", url)

@@ -138,6 +138,34 @@ def test_the_last_good_one_after_a_restart_knows_which_headers_it_lost(cluster: 
     assert prepare(cluster).masked_headers == ("profile default: Authorization",)
 
 
+DOOR = "https://deschedui.example/doors/dui_s3cret"
+
+
+def test_a_doors_token_in_a_url_is_masked_too(cluster: Cluster, file: Path) -> None:
+    file.write_text(policy_text(extender=extender_args(urlPrefix=DOOR)))
+    assert prepare(cluster).masked_headers == ()
+    assert "dui_s3cret" not in str(PolicyVersion.objects.values().get())
+
+
+def test_and_known_to_be_lost_after_a_restart(cluster: Cluster, file: Path) -> None:
+    file.write_text(policy_text(extender=extender_args(urlPrefix=DOOR)))
+    prepare(cluster)
+    file.write_text(BAD)
+    assert prepare(cluster).masked_headers == ("profile default: urlPrefix",)
+
+
+def test_what_is_wrong_with_such_a_url_is_said_without_it(cluster: Cluster) -> None:
+    checked = policies.validate(policy_text(extender=extender_args(urlPrefix=f"{DOOR}/x?y=1#z")))
+    assert not checked.valid
+    assert "dui_s3cret" not in str(checked.errors) + str(checked.warnings)
+
+
+def test_a_persons_policy_may_have_none(cluster: Cluster) -> None:
+    text = policy_text(extender=extender_args(urlPrefix=DOOR))
+    with pytest.raises(Invalid, match="profile default: urlPrefix"):
+        policies.save_text(cluster=cluster, text=text, by=ROOT, now=NOW)
+
+
 def test_a_config_map_is_read_through_the_cluster(cluster: Cluster) -> None:
     cluster.policy_configmap = "kube-system/descheduler/policy.yaml"
     world = World(config_maps={("kube-system", "descheduler"): {"policy.yaml": policy_text()}})
