@@ -14,7 +14,10 @@ from deschedui.settings import ENV
 
 def _broker(url: str) -> dict[str, Any]:
     if not url.startswith("filesystem://"):
-        return {"broker_url": url, "broker_transport_options": {"visibility_timeout": 3600}}
+        # A message is a nudge: what it leads to is in the database, and a lost one costs a tick. So it is gone from
+        # Redis once a worker has it. With kombu's list of unacknowledged messages, a Redis that restarts while there
+        # is one ends the whole worker (AttributeError in restore_unacked, kombu 5.7).
+        return {"broker_url": url, "broker_transport_options": {"ack_emulation": False}}
     broker.register()
     return broker.options(Path(url.removeprefix("filesystem://")))
 
@@ -23,7 +26,7 @@ app = Celery("deschedui")
 app.conf.update(
     **_broker(ENV.broker_url),
     task_ignore_result=True,
-    task_acks_late=True,
+    task_acks_late=False,
     task_default_queue="deschedui",
     task_serializer="json",
     accept_content=["json"],

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -225,7 +226,7 @@ def approve_one(cluster: Cluster, api: ApiServer, *, undo: float = 0) -> Decisio
         owner_uid=owner["uid"],
         forecast={"ready": 3, "desired": 3},
         nominated_at=now,
-        expires_at=now + timezone.timedelta(hours=1),
+        expires_at=now + timedelta(hours=1),
     )
     ada = Actor.person(make_user("ada", Role.APPROVER))
     return verdicts.approve(decision_id=row.pk, version=1, by=ada, undo_seconds=undo, now=now)

@@ -37,8 +37,9 @@ class Command(BaseCommand):
         sent = db_now()
         send(worker, expires=within)
         if not came_back(worker, since=sent, within=within):
+            last = heartbeats.last_answer(worker) or "never"
             raise CommandError(
-                f"{worker} took no message within {within:g} s (last answer: {heartbeats.last_answer(worker) or 'never'}). "
+                f"{worker} took no message within {within:g} s (last answer: {last}). "
                 "Its connection to the broker is lost, or all its threads are stuck: restart it."
             )
         self.stdout.write(f"{worker} is alive")
