@@ -44,6 +44,11 @@ class Moment:
     """How often in a row: a pod that is nominated in every cycle is one line, not hundreds."""
 
     @property
+    def repeated(self) -> bool:
+        """Whether it stands for several."""
+        return self.times > 1
+
+    @property
     def by(self) -> str:
         """Who did it; empty where it was nobody but deschedui."""
         asker = self.event.detail.get("asker") if self.event.kind == Event.ASKED else ""
@@ -122,7 +127,11 @@ class Story:
 
 def find(access: Access, pk: int) -> Decision | None:
     """The decision, if it exists for this person."""
-    rows = access.decisions(Permission.VIEW).select_related("cluster", "caller", "cycle", "policy")
+    rows = (
+        access.decisions(Permission.VIEW)
+        .select_related("cluster", "caller", "cycle", "policy")
+        .defer("cycle__document")
+    )
     return rows.filter(pk=pk).first()
 
 

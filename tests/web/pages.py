@@ -13,6 +13,12 @@ def row_headers(pk: int) -> dict[str, str]:
     return {**HTMX, "HX-Target": f"d-{pk}"}
 
 
+def links_of(response: Any) -> dict[str, str]:
+    """Where each link of a page leads, by its text."""
+    found = re.findall(r'<a\b[^>]*?href="([^"]*)"[^>]*>(.*?)</a>', response.content.decode(), flags=re.DOTALL)
+    return {text_of(label): html.unescape(address) for address, label in found}
+
+
 def text_of(response: Any) -> str:
     """The text that a person reads, on one line."""
     body = response.content.decode() if hasattr(response, "content") else str(response)
