@@ -155,7 +155,8 @@ class Run:
         for pk in self._turn(now).go:
             attempt = evictions.claim(pk, worker=self.worker, rules=self.rules, limits=limits, now=now)
             if attempt:
-                return Decision.objects.select_related("cluster", "decided_by", "cycle").get(pk=pk), attempt
+                row = Decision.objects.select_related("cluster", "decided_by", "cycle")
+                return row.defer("cycle__document").get(pk=pk), attempt
         return None
 
     def _turn(self, now: datetime) -> pace.Turn:

@@ -318,7 +318,11 @@ def approve(*, decision_id: int, version: int, by: Actor, undo_seconds: float, n
     """
     with transaction.atomic():
         holds.pod_of(decision_id)
-        shown = Decision.objects.select_related("cluster", "caller", "cycle").get(pk=decision_id)
+        shown = (
+            Decision.objects.select_related("cluster", "caller", "cycle")
+            .defer("cycle__document")
+            .get(pk=decision_id)
+        )
         _refuse_self_review(shown, by)
         interval = shown.caller.interval_seconds if shown.caller else 0
         won = _pending(decision_id, version, now).update(

@@ -131,7 +131,11 @@ def _changed_rows(request: HttpRequest, rows: Iterable[Row], shown: dict[int, st
 
 
 def _full(decision: Decision) -> Decision:
-    return Decision.objects.select_related("cluster", "caller", "cycle", "policy").get(pk=decision.pk)
+    return (
+        Decision.objects.select_related("cluster", "caller", "cycle", "policy")
+        .defer("cycle__document")
+        .get(pk=decision.pk)
+    )
 
 
 def _changed_groups(request: HttpRequest, groups: Iterable[Group]) -> Iterable[str]:
@@ -167,6 +171,7 @@ def _decision(request: HttpRequest) -> list[str]:
         access_of(request)
         .decisions(Permission.VIEW)
         .select_related("cluster", "caller", "cycle", "policy")
+        .defer("cycle__document")
         .filter(pk=pk)
         .first()
     )
