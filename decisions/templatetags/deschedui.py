@@ -243,6 +243,19 @@ def only(context: Context, **wanted: object) -> str:
     return "?" + urlencode({**({"cluster": cluster} if cluster else {}), **wanted})
 
 
+# In the order in which they override each other.
+STYLES = ("base", "shell", "controls", "tables", "answers", "narrow", "pages")
+
+
+@register.simple_tag
+def stylesheets() -> SafeString:
+    """The page's own styles."""
+    links = (
+        format_html('<link rel="stylesheet" href="{}">', static(f"decisions/{each}.css")) for each in STYLES
+    )
+    return mark_safe("".join(links))  # noqa: S308 - made of format_html alone
+
+
 @register.simple_tag
 def modules() -> SafeString:
     """The page's own scripts."""
