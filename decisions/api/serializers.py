@@ -5,7 +5,10 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
+from decisions.api.authentication import access_of
 from decisions.models import Cluster, Cycle, Decision, DecisionEvent, Freeze, PolicyVersion
+from decisions.queries import cycles as cycle_queries
+from decisions.queries.access import Access
 
 REASON_CHARS = 4096
 DAYS_30 = 30 * 24 * 3600
@@ -122,6 +125,22 @@ class CycleSerializer(serializers.ModelSerializer[Cycle]):
 
     cluster = serializers.CharField(source="cluster.name")
     policy_version = serializers.IntegerField(source="policy.number", default=None)
+    limits = serializers.SerializerMethodField()
+    warnings = serializers.SerializerMethodField()
+
+    @extend_schema_field(serializers.ListField(child=serializers.DictField()))
+    def get_limits(self, cycle: Cycle) -> list[dict[str, Any]]:
+        """The limits that were hit, as far as they are this reader's to see."""
+        return cycle_queries.visible_limits(self._access, cycle)
+
+    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
+    def get_warnings(self, cycle: Cycle) -> list[str]:
+        """What is to be said about the cycle; pods of other people's namespaces are not named."""
+        return cycle_queries.visible_warnings(self._access, cycle)
+
+    @property
+    def _access(self) -> Access:
+        return access_of(self.context["request"])
 
     class Meta:
         model = Cycle

@@ -187,7 +187,7 @@ class CycleViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
         cluster = _cluster(request, data["cluster"], Permission.DECIDE)
         kind = CycleKind.DRY_RUN if data["dry_run"] else CycleKind.MANUAL
         cycle = cycles.start(cluster_id=cluster.pk, kind=kind, by=actor_of(request), now=_now())
-        return Response(shapes.CycleSerializer(cycle).data, status=201)
+        return Response(self.get_serializer(cycle).data, status=201)
 
 
 class PolicyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[PolicyVersion]):
@@ -265,6 +265,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.
     serializer_class = shapes.ClusterSerializer
     pagination_class = NewestId
     lookup_field = "name"
+    lookup_value_converter = "slug"
     queryset = Cluster.objects.none()
 
     def get_queryset(self) -> "QuerySet[Cluster]":

@@ -3,7 +3,8 @@
 Lists inside a cycle show the namespaces that the reader may see; the funnel's totals are the cluster's.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -60,6 +61,8 @@ class Detail:
     """Those of the lists' namespaces that this person may see."""
     verdicts: Mapping[str, int] = field(default_factory=dict)
     evictions: Mapping[str, int] = field(default_factory=dict)
+    hits: Sequence[Mapping[str, Any]] = ()
+    warnings: Sequence[str] = ()
 
     @property
     def nominations(self) -> list[Nominated]:
@@ -154,7 +157,7 @@ class Detail:
     @property
     def limits(self) -> list[str]:
         """The limits that were hit, a sentence each."""
-        return [limit_sentence(hit) for hit in self.cycle.limits]
+        return [limit_sentence(hit) for hit in self.hits]
 
 
 def _losses(*pairs: tuple[int, str]) -> tuple[Loss, ...]:
@@ -175,6 +178,35 @@ def limit_sentence(hit: Mapping[str, Any]) -> str:
     shown = ", ".join(filled[:5]) + (f" and {len(filled) - 5} more" if len(filled) > 5 else "")
     by = f"; open decision{'' if len(filled) == 1 else 's'} {shown} {verb} its places" if filled else ""
     return f"The policy's limit of {limit}{where} held back {pods}{by}."
+
+
+# What services.cycle_run adds to a warning: the first pods that it is about.
+_PODS = re.compile(r" \((?P<pods>[a-z0-9.-]+/[^()]*)\)$")
+
+
+def visible_warnings(access: Access, cycle: Cycle) -> list[str]:
+    """The cycle's warnings; pods of namespaces that are not this reader's stay unnamed."""
+    return [_without_strangers(access, cycle, str(warning)) for warning in cycle.warnings]
+
+
+def _without_strangers(access: Access, cycle: Cycle, warning: str) -> str:
+    found = _PODS.search(warning)
+    named = {pod.split("/")[0] for pod in found["pods"].split(", ")} if found else set()
+    if all(access.may(Permission.VIEW, cycle.cluster_id, namespace) for namespace in named):
+        return warning
+    return _PODS.sub("", warning)
+
+
+def visible_limits(access: Access, cycle: Cycle) -> list[dict[str, Any]]:
+    """The limits that were hit; those of namespaces and owners only where they are this reader's to see."""
+    if access.may(Permission.VIEW, cycle.cluster_id):
+        return list(cycle.limits)
+    return [
+        hit
+        for hit in cycle.limits
+        if hit["kind"] not in {"namespace", "owner"}
+        or (hit["kind"] == "namespace" and access.may(Permission.VIEW, cycle.cluster_id, hit["name"]))
+    ]
 
 
 def listing(access: Access, *, cluster: Cluster | None = None) -> "QuerySet[Cycle]":
@@ -201,6 +233,8 @@ def detail(access: Access, cycle_id: int) -> Detail | None:
         namespaces=_visible(access, cycle.cluster_id, document),
         verdicts=_counted(decisions, "verdict"),
         evictions=_counted(decisions.filter(verdict=Verdict.ALLOWED), "eviction"),
+        hits=visible_limits(access, cycle),
+        warnings=visible_warnings(access, cycle),
     )
 
 

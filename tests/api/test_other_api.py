@@ -6,7 +6,7 @@ from django.test import Client
 
 from decisions.models import Cluster, Cycle, CycleKind, Freeze, Role
 from tests.api.clients import api
-from tests.builders import make_cluster, make_user
+from tests.builders import NOW, make_cluster, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -43,6 +43,25 @@ def test_a_cluster_that_is_not_yours_does_not_exist(cluster: Cluster) -> None:
     bob = make_user("bob", Role.APPROVER, clusters=[make_cluster("staging")])
     answer = api(bob, "decide").post("cycles/", {"cluster": "prod"})
     assert answer.status_code == 404
+
+
+def test_a_cycle_names_nothing_of_other_peoples_namespaces(cluster: Cluster, ada: User) -> None:
+    hits = [
+        {"kind": kind, "name": name} for kind, name in (("total", ""), ("namespace", "pay"), ("owner", "D"))
+    ]
+    warnings = ["its volume stays behind (shop/web-1, pay/card-2 and 3 more)", "Policy: ignorable is true"]
+    times = dict.fromkeys(("started_at", "deadline_at", "heartbeat_at"), NOW)
+    cluster.cycles.create(kind="manual", state="completed", limits=hits, warnings=warnings, **times)
+    bob = make_user("bob", Role.VIEWER, namespaces=["shop"])
+    shown, whole = (api(user).get("cycles/").json()["results"][0] for user in (bob, ada))
+    assert ([hit["kind"] for hit in shown["limits"]], whole["limits"]) == (["total"], hits)
+    assert shown["warnings"] == ["its volume stays behind", "Policy: ignorable is true"]
+    assert whole["warnings"] == warnings
+
+
+@pytest.mark.parametrize("path", ["clusters/%00/", "clusters/pr%00d/", "clusters/staging/"])
+def test_a_cluster_that_is_none_is_not_found(cluster: Cluster, ada: User, path: str) -> None:
+    assert api(ada).get(path).status_code == 404
 
 
 def test_a_policy_text_is_checked_with_places_and_hints(ada: User) -> None:
