@@ -52,6 +52,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "decisions.web.middleware.PlainAddresses",
     "decisions.web.middleware.LoginForFragments",
     "decisions.web.middleware.PersonsTimeZone",
 ]

@@ -39,6 +39,19 @@ class LoginForFragments:
         return answer
 
 
+class PlainAddresses:
+    """No text of ours has a NUL in it, and PostgreSQL refuses to look for one. The API says so in its own form."""
+
+    def __init__(self, get_response: Next) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if "%00" in request.META.get("QUERY_STRING", "") and not request.path.startswith("/api/"):
+            sentence = "The address contains a NUL character (%00); take it out."
+            return HttpResponse(sentence, status=400, content_type="text/plain")
+        return self.get_response(request)
+
+
 def shown_page(request: HttpRequest) -> str:
     """Path and query of the page that the browser shows, as htmx says it; the inbox where it says none of ours."""
     current = request.headers.get("HX-Current-URL", "")

@@ -423,3 +423,10 @@ class TestSettings:
 
     def test_what_is_unknown_is_404(self, as_admin: Client, cluster: Cluster) -> None:
         assert self.change(as_admin, "explode").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/?q=%00", "/history/?cluster=a%00b", "/history/?q=%00"])
+def test_an_address_with_a_nul_is_refused_with_a_sentence(as_ada: Client, path: str) -> None:
+    response = as_ada.get(path)
+    assert response.status_code == 400
+    assert "NUL" in response.content.decode()
