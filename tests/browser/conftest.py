@@ -29,9 +29,9 @@ def chromium_path() -> str:
     return os.environ.get("CHROMIUM") or next((path for name in names if (path := shutil.which(name))), "")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests."""
+    """One browser for a module. Not longer: beside Playwright's loop no test of this thread may run its own."""
     path = chromium_path()
     if not path and os.environ.get("CI") == "true":
         pytest.fail("Chromium is missing, and in CI these tests must run")
