@@ -5,7 +5,9 @@ from typing import ClassVar
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.signals import pre_delete
+from django.dispatch import receiver
 
 from decisions.models.clusters import Cluster
 from decisions.models.enums import Role
@@ -38,6 +40,13 @@ class RoleBinding(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user or self.group}: {self.role}"
+
+
+@receiver(pre_delete, sender=Cluster)
+def forget_roles_of(instance: Cluster, **_: object) -> None:
+    """A role in one cluster ends with it: left without its cluster it would be a role in every one."""
+    elsewhere = Exists(Cluster.objects.filter(rolebinding=OuterRef("pk")).exclude(pk=instance.pk))
+    RoleBinding.objects.filter(~elsewhere, clusters=instance).delete()
 
 
 class ApiToken(models.Model):

@@ -10,7 +10,7 @@ from decisions.queries.access import Access
 from decisions.services import access
 from decisions.services.actors import Actor
 from decisions.services.errors import Invalid
-from tests.builders import NOW, at, make_user
+from tests.builders import NOW, at, make_cluster, make_user
 
 pytestmark = pytest.mark.django_db
 ROOT = Actor(name="root")
@@ -28,6 +28,16 @@ def test_a_role_gives_what_it_says_where_it_says(cluster: Cluster, stranger: Use
     may = Access.of(stranger).may
     assert may("decide", cluster.pk, "shop")
     assert not may("decide", cluster.pk, "bank")
+
+
+def test_a_role_in_one_cluster_ends_with_it(cluster: Cluster, stranger: User) -> None:
+    other = make_cluster("staging")
+    make_user("bob", Role.APPROVER, clusters=[cluster, other])
+    for clusters in ([cluster], [other], []):
+        access.bind_role(role=Role.APPROVER, user=stranger, clusters=clusters, by=ROOT, now=NOW)
+    cluster.delete()
+    left = [sorted(each.clusters.values_list("name", flat=True)) for each in RoleBinding.objects.all()]
+    assert left == [["staging"], ["staging"], []]
 
 
 def test_a_role_is_for_a_user_or_a_group(stranger: User) -> None:
