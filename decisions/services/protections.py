@@ -10,6 +10,8 @@ from datetime import datetime
 
 import msgspec
 
+from decisions.models.fields import fit
+from decisions.services.asks import NAME_CHARS
 from deschedui.descheduler.evictor import DefaultEvictor, Objection
 from deschedui.descheduler.objects import Pod, PodDisruptionBudget
 from deschedui.descheduler.plugins.default_evictor_args import SYSTEM_CRITICAL_PRIORITY, DefaultEvictorArgs
@@ -22,8 +24,9 @@ _TOLD_APART = frozenset({"terminating"})
 
 
 def profile_of(policy: Policy, name: str) -> Profile | None:
-    """The profile of this name; None where the policy has none any more."""
-    return next((profile for profile in policy.profiles if profile.name == name), None)
+    """The profile of this name, as a decision keeps it; None where the policy has none any more."""
+    kept = fit(name, NAME_CHARS)
+    return next((profile for profile in policy.profiles if fit(profile.name, NAME_CHARS) == kept), None)
 
 
 def same_for(before: Policy | None, now: Policy, profile: str) -> bool:

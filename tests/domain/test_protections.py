@@ -7,7 +7,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from decisions.models import Cluster, Decision, Event, Eviction, PolicyVersion, Verdict
-from decisions.services import carryout
+from decisions.models.fields import fit
+from decisions.services import carryout, protections
+from deschedui.descheduler.policy import load
 from tests.builders import NOW, at
 from tests.domain.fake_cluster import FakeClock, FakeCluster, a_pod, using
 from tests.domain.test_carryout import UID, approved
@@ -163,3 +165,12 @@ def test_the_limits_are_those_of_the_running_policy(cluster: Cluster, ada: User,
     row = carried_out(approved(cluster, ada, policy=version, cycle=cycle))
     assert (row.eviction, fake.sent) == (Eviction.QUEUED, [])
     assert "over the limit of 0 evictions for namespace shop" in row.message
+
+
+def test_a_profile_is_found_by_the_name_that_a_decision_has_room_for() -> None:
+    text = POLICY.format(limit=1, evictor="", seconds=1).replace("name: default", f"name: {'p' * 300}")
+    running = load(text).policy
+    assert running is not None
+    for name in ("p" * 300, fit("p" * 300, 253)):
+        assert protections.profile_of(running, name) is running.profiles[0]
+    assert protections.profile_of(running, "p") is None
