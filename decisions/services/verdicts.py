@@ -391,6 +391,7 @@ def undo(*, decision_id: int, by: Actor, now: datetime) -> Decision:
                 shown, "Too late to undo; it can be taken back, with a reason, as long as it was not tried."
             )
         timeline.append(decision_id, Event.UNDONE, by=by, at=now, detail=_may_have_acted(told))
+        evictions.queue_who_waits_for(decision_id, now=now)
     return Decision.objects.get(pk=decision_id)
 
 
@@ -616,6 +617,7 @@ def back_to_pending(
             return False
         detail: dict[str, Any] = {"changes": changes, "version": row.version + 1}
         timeline.append(decision_id, Event.BACK_TO_PENDING, at=now, reason=why, detail=detail)
+        evictions.queue_who_waits_for(decision_id, now=now)
     return True
 
 

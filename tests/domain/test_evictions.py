@@ -246,6 +246,16 @@ def test_it_is_queued_when_the_first_is_taken_back(cluster: Cluster) -> None:
     assert fresh(second).eviction == Eviction.QUEUED
 
 
+def test_it_is_queued_when_the_first_waits_for_a_human_again(cluster: Cluster) -> None:
+    first = allowed(cluster, Eviction.QUEUED, pod_uid="u1", rule="human")
+    second = allowed(cluster, pod_uid="u1", asker="caller:7", waits_for=first)
+    third = allowed(cluster, pod_uid="u1", asker="caller:8", waits_for=second)
+    verdicts.undo(decision_id=first.pk, by=SYSTEM, now=at(1))
+    assert fresh(second).eviction == Eviction.QUEUED
+    verdicts.back_to_pending(decision_id=second.pk, why="fewer are ready", changes={}, now=at(2))
+    assert fresh(third).eviction == Eviction.QUEUED
+
+
 def test_it_is_withdrawn_when_the_first_has_evicted_the_pod(cluster: Cluster) -> None:
     first = allowed(cluster, Eviction.EVICTING, pod_uid="u1")
     second = allowed(cluster, pod_uid="u1", asker="caller:7", waits_for=first)
