@@ -205,10 +205,10 @@ _pod_spec: Final = _object(
     volumes=_each(_volume),
     resourceClaims=_each(_object(name=_text)),
 )
-_detail: Final = _object(
-    reason=_text, message=_text, exitCode=_scalar, startedAt=_text, finishedAt=_text, signal=_scalar
-)
-_state: Final = _object(waiting=_detail, running=_detail, terminated=_detail)
+# A container writes its own termination message: it may hold anything, so it is not kept.
+_ended: Final = _object(reason=_text, exitCode=_scalar, startedAt=_text, finishedAt=_text, signal=_scalar)
+_waiting: Final = _object(reason=_text, message=_text)
+_state: Final = _object(waiting=_waiting, running=_object(startedAt=_text), terminated=_ended)
 _container_status: Final = _object(
     name=_text, ready=_scalar, started=_scalar, restartCount=_scalar, state=_state, lastState=_state
 )

@@ -49,7 +49,13 @@ def pod(**spec: Any) -> dict[str, Any]:
             ],
             **spec,
         },
-        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [
+                {"name": "main", "lastState": {"terminated": {"exitCode": 1, "message": SECRET}}}
+            ],
+        },
     }
 
 
