@@ -136,6 +136,13 @@ class Row:
         return until if until and until > self.now and self.may_decide else None
 
     @property
+    def moves(self) -> bool:
+        """Whether something may happen within seconds: it is open, or its replacement is still to come."""
+        row = self.decision
+        replacing = row.eviction == Eviction.EVICTED and not (row.replacement_ready_at or row.settled_at)
+        return row.is_open or replacing
+
+    @property
     def recallable(self) -> bool:
         """Whether the approval can still be taken back."""
         row = self.decision

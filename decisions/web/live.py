@@ -165,7 +165,7 @@ def _template(rows: str) -> str:
 
 
 def _decision(request: HttpRequest) -> list[str]:
-    """The head and the timeline of one decision's page; without a trigger once nothing can change any more."""
+    """The head and the timeline of one decision's page; the poll slows down once nothing but a person can change it."""
     pk = next(iter(_numbers(request, "rows")), 0)
     each = (
         access_of(request)

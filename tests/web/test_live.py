@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from decisions.models import Decision, Freeze
+from decisions.models import Decision, Freeze, Verdict
 from decisions.services import verdicts
 from decisions.services.actors import Actor
 from tests.builders import make_user
@@ -140,14 +140,30 @@ def test_a_poll_without_a_change_is_cheap(
         assert poll(as_ada, said).status_code == 204
 
 
-def test_a_decisions_page_stops_asking_once_nothing_can_change(as_ada: Client, make: Make) -> None:
+def test_a_decisions_page_asks_less_often_once_only_a_person_can_change_it(
+    as_ada: Client, make: Make
+) -> None:
     decision = make()
     said = shown(as_ada.get(f"/d/{decision.pk}/"))
     bo = Actor.person(make_user("bo", "approver"))
     verdicts.deny(decision_id=decision.pk, version=1, by=bo, reason="incident", now=timezone.now())
     update = as_ada.get("/live/decision", said, headers=HTMX)
     assert "Denied by bo: incident" in text_of(update)
-    assert b'hx-get="/live/shell"' in update.content
+    assert b'hx-get="/live/decision"' in update.content
+    assert b'data-every="5000"' in update.content
+
+
+def test_a_decisions_page_follows_an_eviction_until_its_replacement_is_ready(
+    as_ada: Client, make: Make
+) -> None:
+    now = timezone.now()
+    decision = make(verdict=Verdict.ALLOWED, rule="human", eviction="evicted", decided_at=now, ended_at=now)
+    page = as_ada.get(f"/d/{decision.pk}/")
+    assert b'data-every="1500"' in page.content
+    Decision.objects.update(replacement_name="web-2", replacement_ready_at=now, updated_at=now)
+    update = as_ada.get("/live/decision", shown(page), headers=HTMX)
+    assert "Replaced by web-2, Ready" in text_of(update)
+    assert b'data-every="5000"' in update.content
 
 
 def test_an_unfolded_row_stays_unfolded(as_ada: Client, make: Make) -> None:
