@@ -55,6 +55,16 @@ class Moment:
         return str(asker or "") or (self.event.by_name if self.event.by_name != SYSTEM_NAME else "")
 
     @property
+    def said(self) -> str:
+        """The reason, as it goes on after the word; one that begins with the word itself does not say it twice."""
+        word, reason = self.event.get_kind_display(), self.event.reason
+        if not reason:
+            return ""
+        if not self.repeated and not self.by and reason.lower().startswith(f"{word.lower()} "):
+            return reason[len(word) :]
+        return f": {reason}"
+
+    @property
     def icon(self) -> str:
         """Its icon."""
         return sentences.EVENTS.get(self.event.kind, "minus")

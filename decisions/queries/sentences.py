@@ -1,5 +1,6 @@
 """The words of the pages: durations, states, failure modes, each with its own sentence and its own next step. Pure."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -172,8 +173,15 @@ def outcome(decision: Decision) -> str:
     return "Withdrawn: nobody asks for it any more."
 
 
+_BY_FAILURE: Final[Mapping[str, str]] = {"malformed": "the rule that a malformed answer is never a yes"}
+
+
 def _the(decision: Decision, who: str) -> str:
-    return "the extender" if decision.rule == Rule.EXTENDER else who
+    if decision.rule != Rule.EXTENDER:
+        return who
+    if decision.failure_mode:  # it did not say no: nobody at its end is to be asked why
+        return _BY_FAILURE.get(decision.extender_decided_by, "failPolicy")
+    return "the extender"
 
 
 def eviction_words(decision: Decision) -> str:
@@ -207,8 +215,14 @@ def _after(out: Mapping[str, Any]) -> str:
     return ms(float(out.get("latency_ms") or 0))
 
 
+_AFTER: Final = re.compile(r" after [0-9.]+ s;")
+_HANDSHAKE: Final = re.compile(r'TLS with "(?P<name>[^"]*)" failed: (?P<why>.*)', re.DOTALL)
+_STATUS: Final = re.compile(r"(?P<status>HTTP \d+[^:]*): (?P<body>.*)", re.DOTALL)
+
+
 def _timeout(out: Mapping[str, Any]) -> Advice:
-    limit = f" ({out['detail']})" if out.get("detail") else ""
+    detail = _AFTER.sub(";", str(out.get("detail") or ""))
+    limit = f" ({detail})" if detail else ""
     return Advice(
         f"The extender had not answered after {_after(out)}{limit}.",
         "Look at its load, or raise httpTimeout; the next cycle asks again.",
@@ -223,13 +237,21 @@ def _connection(out: Mapping[str, Any]) -> Advice:
 
 
 def _dns(out: Mapping[str, Any]) -> Advice:
+    detail = str(out.get("detail") or f"does not resolve: {out.get('url', '')}")
+    said = detail if "does not resolve" in detail else f"does not resolve: {detail}"
     return Advice(
-        f"The extender's name does not resolve: {out.get('detail') or out.get('url', '')}.",
+        f"The extender's name {said}.",
         "Check the host in urlPrefix and the cluster's DNS; a Service needs its namespace in the name.",
     )
 
 
 def _tls(out: Mapping[str, Any]) -> Advice:
+    if handshake := _HANDSHAKE.match(str(out.get("detail") or "")):
+        return Advice(
+            f"The TLS handshake with the extender, as “{handshake['name']}”, failed: {handshake['why']}.",
+            "Check that this port speaks TLS at all, and which TLS versions and client certificates it takes; "
+            "else correct the scheme of urlPrefix.",
+        )
     return Advice(
         f"TLS with the extender failed: {out.get('detail') or 'the handshake was refused'}.",
         "Compare the certificate's names, issuer and dates with tlsConfig: caCertFile and serverName.",
@@ -246,6 +268,8 @@ def _http_status(out: Mapping[str, Any]) -> Advice:
         step = "Check urlPrefix and decisionVerb: the extender does not know this path."
     elif 300 <= status < 400:
         step = "Put the final address into urlPrefix: redirects are not followed."
+    if beginning := _STATUS.match(said):
+        said = f"{beginning['status']}; the body begins “{beginning['body']}”."
     return Advice(f"The extender answered with {said}", step)
 
 
@@ -355,6 +379,9 @@ def eviction_advice(decision: Decision) -> Advice:
     """What the API server said last about the eviction, and what to do about it."""
     if decision.held:
         return Advice(f"Held: {decision.held}.", "Say “go on” to release it, or take the approval back.")
+    # Accepted: the outcome says so already, and there is nothing to do.
+    if decision.eviction in {Eviction.EVICTED, Eviction.ACCEPTED} and not decision.unconfirmed:
+        return Advice("", "")
     if decision.eviction == Eviction.EVICTED or not (decision.cause or decision.message):
         return Advice("", "")
     text = decision.message or decision.cause.replace("_", " ")
@@ -452,9 +479,19 @@ def cautions(forecast: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
+_SEVERAL_PDBS: Final = re.compile(r"(?P<number>\d+) PodDisruptionBudgets match ")
+
+
 def _other(forecast: Mapping[str, Any]) -> list[Chip]:
     tied = [Chip("volume tied to a node", bad=True)] if tied_to(forecast) else []
-    return tied + [Chip(_cut(text, 48), bad=True, title=text) for text in cautions(forecast)]
+    return tied + [Chip(_short(text), bad=True, title=text) for text in cautions(forecast)]
+
+
+def _short(warning: str) -> str:
+    """A warning in the few words of a chip; the sentence is its title, and whole on the decision's page."""
+    if several := _SEVERAL_PDBS.match(warning):
+        return f"{several['number']} PDBs cover it: refused"
+    return _cut(warning, 48)
 
 
 def _cut(text: str, most: int) -> str:

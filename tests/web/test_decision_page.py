@@ -117,6 +117,13 @@ def test_kubectl_lines_to_copy_are_quoted(as_ada: Client, make: Make) -> None:
     assert "get pdb web" in page
 
 
+def test_the_timeline_says_no_word_twice(as_ada: Client, make: Make) -> None:
+    decision = make()
+    text = "accepted by the API server; the pod is ending"
+    decision.events.create(at=timezone.now(), kind="accepted", reason=text, detail={"message": text})
+    assert "Accepted by the API server; the pod is ending 0s ago" in text_of(as_ada.get(f"/d/{decision.pk}/"))
+
+
 def test_the_timeline_says_who_when_what_and_how_long_between(as_ada: Client, make: Make) -> None:
     decision, now = make(), timezone.now()
     decision.events.create(

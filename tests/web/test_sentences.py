@@ -55,7 +55,28 @@ def test_a_timeout_says_after_how_long_and_against_what_limit() -> None:
 
 def test_an_http_status_shows_the_beginning_of_the_body_as_text() -> None:
     out = {**OUTCOME, "failure_mode": "http_status", "http_status": 503, "detail": "HTTP 503: <h1>no"}
-    assert "HTTP 503: <h1>no" in sentences.extender_advice(out).sentence
+    assert "HTTP 503; the body begins “<h1>no”." in sentences.extender_advice(out).sentence
+
+
+def test_what_the_client_says_of_a_failure_is_not_said_twice() -> None:
+    def said(mode: str, detail: str) -> str:
+        return sentences.extender_advice({**OUTCOME, "failure_mode": mode, "detail": detail}).sentence
+
+    waited = said("timeout", "waiting for the answer after 2.01 s; the limit is httpTimeout 2s")
+    assert waited.endswith("after 2.0 s (waiting for the answer; the limit is httpTimeout 2s).")
+    assert said("dns", '"gate.old" does not resolve: unknown') == (
+        'The extender\'s name "gate.old" does not resolve: unknown.'
+    )
+    assert said("tls", 'TLS with "gate" failed: wrong version') == (
+        "The TLS handshake with the extender, as “gate”, failed: wrong version."
+    )
+
+
+def test_a_denial_for_want_of_an_answer_is_not_the_extenders() -> None:
+    denied = {"verdict": Verdict.DENIED, "rule": "extender", "decision_reason": "no answer in time"}
+    assert sentences.outcome(decision(**denied)) == "Denied by the extender: no answer in time"
+    failed = decision(**denied, failure_mode="timeout", extender_decided_by="failPolicy")
+    assert sentences.outcome(failed) == "Denied by failPolicy: no answer in time"
 
 
 @pytest.mark.parametrize(
