@@ -16,7 +16,7 @@ WORKER_IS_AWAY_AFTER = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar across every page: what, since when, why, and what to do."""
+    """A bar across every page: what, since when and what follows (``text``, ``since``, ``so``), why, what to do."""
 
     key: str
     icon: str
@@ -26,6 +26,7 @@ class Bar:
     todo: str
     since: datetime | None = None
     link: str = ""
+    so: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ def _freeze_bar(freeze: Freeze) -> Bar:
         key=f"freeze-{freeze.pk}",
         icon="pause-circle",
         tone="freeze",
-        text=f"{what} frozen by {freeze.set_by}: no eviction leaves.",
+        text=f"{what} frozen by {freeze.set_by}",
+        so=": no eviction leaves",
         why=f"{freeze.reason.rstrip('.')}.{late}",
         todo="An admin lifts it under Settings.",
         since=freeze.set_at,
@@ -97,10 +99,11 @@ def _worker(now: datetime) -> list[Bar]:
     if last is None:
         why = "No worker has ever reported."
         return [
-            Bar("worker", "bolt-slash", "broken", "No worker is running: nothing is carried out.", why, todo)
+            Bar("worker", "bolt-slash", "broken", "No worker is running: nothing is carried out", why, todo)
         ]
-    text, why = "The worker has stopped: nothing is carried out.", f"{last.name} no longer reports."
-    return [Bar("worker", "bolt-slash", "broken", text, why, todo, since=last.seen_at)]
+    text, why = "No worker heartbeat", f"{last.name} no longer reports."
+    so = ": nothing is carried out"
+    return [Bar("worker", "bolt-slash", "broken", text, why, todo, since=last.seen_at, so=so)]
 
 
 def _clusters(clusters: Sequence[Cluster]) -> list[Bar]:
@@ -109,8 +112,8 @@ def _clusters(clusters: Sequence[Cluster]) -> list[Bar]:
             key=f"cluster-{cluster.pk}",
             icon="signal-slash",
             tone="broken",
-            text=f"The connection to cluster {cluster.name} is broken.",
-            why=cluster.problem,
+            text=f"The connection to cluster {cluster.name} is broken",
+            why=f"{cluster.problem.rstrip('.')}.",
             todo="Check its address and credentials under Settings; it is tried again by itself.",
             since=cluster.problem_since,
             link=f"settings#cluster-{cluster.name}",
