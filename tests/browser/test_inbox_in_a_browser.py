@@ -175,6 +175,19 @@ def test_typed_text_and_focus_survive_updates(window: Open, ada: User, waiting: 
     expect(field).to_be_focused()
 
 
+def test_on_its_own_page_too_the_typed_text_survives_what_others_decide(
+    window: Open, ada: User, waiting: Waiting
+) -> None:
+    decision = waiting()
+    page = window(ada).go(f"/d/{decision.pk}/")
+    page.keyboard.press("d")
+    field = page.locator(f"#reason-{decision.pk}")
+    field.fill("not during the")
+    deny_elsewhere(decision)
+    expect(page.locator("#decision")).to_contain_text("Meanwhile: Denied by Bo: incident", timeout=4000)
+    expect(field).to_have_value("not during the")
+
+
 def test_the_focus_stays_on_the_row_that_was_drawn_anew(window: Open, ada: User, waiting: Waiting) -> None:
     decision = waiting()
     page = window(ada).go("/")
@@ -219,6 +232,19 @@ def test_many_at_once_lists_them_and_says_what_happened_to_each(
     expect(dialog).to_contain_text("Denied by Bo: incident")
     assert verdict_of(first) == Verdict.ALLOWED
     assert verdict_of(second) == Verdict.DENIED
+
+
+def test_many_are_denied_with_a_reason_one_key_away(window: Open, ada: User, waiting: Waiting) -> None:
+    TeamReason.objects.create(text="owner asked to wait")
+    waiting(pod_name="web-1"), waiting(pod_name="web-2")
+    page = window(ada).go("/")
+    page.get_by_role("checkbox", name="Select all of Deployment web").check()
+    page.get_by_role("button", name="Deny…").click()
+    expect(page.get_by_role("button", name=re.compile("owner asked to wait"))).to_be_focused()
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("2 of 2 denied")
+    assert set(Decision.objects.values_list("decision_reason", flat=True)) == {"owner asked to wait"}
 
 
 def test_a_pod_that_changed_since_it_was_picked_is_left_out(

@@ -49,7 +49,7 @@ document.body.addEventListener("htmx:afterSwap", (event) => {
   const dialog = document.getElementById("dialog");
   if (event.detail.target !== dialog) return;
   if (!dialog.open) dialog.showModal();
-  dialog.querySelector("[data-first]")?.focus();
+  (dialog.querySelector(".reasons [data-reason]") || dialog.querySelector("[data-first]"))?.focus();
 });
 
 // What was settled leaves when the reader moves on: to another row, not within its undo time.
