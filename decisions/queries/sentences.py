@@ -297,7 +297,7 @@ def _circuit_open(_out: Mapping[str, Any]) -> Advice:
 def _config_error(out: Mapping[str, Any]) -> Advice:
     return Advice(
         f"The extender's configuration cannot be used: {out.get('detail') or 'see the cycle'}.",
-        "Correct the policy; until then no pod is nominated at all.",
+        "No pod is nominated at all until it is corrected; each cycle reads the policy again.",
     )
 
 

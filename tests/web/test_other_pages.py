@@ -211,7 +211,7 @@ class TestCycles:
         )
         page = text_of(as_viewer.get(f"/cycles/{cycle.pk}/"))
         assert "config error ca.crt cannot be read" in page
-        assert "Correct the policy; until then no pod is nominated at all." in page
+        assert "No pod is nominated at all until it is corrected" in page
 
     def test_starting_a_dry_run_leads_to_its_page(self, as_ada: Client, cluster: Cluster) -> None:
         page = as_ada.post("/cycles/start", {"cluster": "prod", "kind": "dry"})
