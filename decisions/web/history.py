@@ -2,10 +2,13 @@
 
 import csv
 import json
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from itertools import groupby, islice
 from typing import Any
 
+from asgiref.sync import sync_to_async
+from django.core.handlers.asgi import ASGIRequest
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -15,6 +18,8 @@ from decisions.queries import history as query
 from decisions.queries import statistics
 from decisions.queries.history import COLUMNS, HistoryFilter
 from decisions.web.pages import access_of, page
+
+LINES_AT_ONCE = 500
 
 
 @page()
@@ -51,16 +56,32 @@ def export(request: HttpRequest, kind: str) -> HttpResponseBase:
     access, chosen = access_of(request), HistoryFilter.of(request.GET.dict())
     records = query.export(access, chosen)
     if kind == "csv":
-        return _download(as_csv(records), "text/csv; charset=utf-8", "csv")
+        return _download(request, as_csv(records), "text/csv; charset=utf-8", "csv")
     if kind == "json":
-        return _download(as_json(records), "application/json", "json")
+        return _download(request, as_json(records), "application/json", "json")
     raise Http404("There are decisions.csv and decisions.json.")
 
 
-def _download(lines: Iterator[str], content_type: str, ending: str) -> StreamingHttpResponse:
-    response = StreamingHttpResponse(lines, content_type=content_type)
+def _download(
+    request: HttpRequest, lines: Iterator[str], content_type: str, ending: str
+) -> StreamingHttpResponse:
+    parts = _parts(lines)
+    # Django reads a synchronous iterator to its end before it sends the first byte of it by ASGI.
+    content = _one_by_one(parts) if isinstance(request, ASGIRequest) else parts
+    response = StreamingHttpResponse(content, content_type=content_type)
     response["Content-Disposition"] = f'attachment; filename="decisions.{ending}"'
     return response
+
+
+def _parts(lines: Iterator[str]) -> Iterator[str]:
+    while part := "".join(islice(lines, LINES_AT_ONCE)):
+        yield part
+
+
+async def _one_by_one(parts: Iterator[str]) -> AsyncIterator[str]:
+    read = sync_to_async(partial(next, parts, None))
+    while (part := await read()) is not None:
+        yield part
 
 
 class _Line:
