@@ -207,4 +207,9 @@ LOGGING = {
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["mask"]}},
     "root": {"handlers": ["console"], "level": ENV.log_level},
+    # Each tick would write three lines to say that nothing was due.
+    "loggers": {
+        name: {"level": "DEBUG" if ENV.log_level == "DEBUG" else "WARNING"}
+        for name in ("celery.app.trace", "celery.worker.strategy", "celery.beat")
+    },
 }
