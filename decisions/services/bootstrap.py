@@ -22,6 +22,21 @@ def bootstrap(*, env: Environment, now: datetime) -> list[str]:
     return [*_cluster(env, now), *_admins(now)]
 
 
+def next_steps() -> list[str]:
+    """What a person still has to do before anything can happen here, a sentence each."""
+    steps = []
+    if not Cluster.objects.exists():
+        steps.append(
+            "There is no cluster yet: set DESCHEDUI_CLUSTER_NAME, DESCHEDUI_CLUSTER_CONTEXT and "
+            "DESCHEDUI_POLICY_FILE, or add one on the settings page."
+        )
+    if not RoleBinding.objects.exists():
+        steps.append(
+            "Nobody may do anything yet: manage.py createsuperuser, then manage.py grant <user> admin."
+        )
+    return steps
+
+
 def _cluster(env: Environment, now: datetime) -> list[str]:
     if not env.cluster_name or Cluster.objects.filter(name=env.cluster_name).exists():
         return []

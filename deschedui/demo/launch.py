@@ -131,7 +131,7 @@ def _start(demo: Demo, processes: Supervisor) -> None:
     processes.start(Program("extender", argv))
     _manage("migrate", "--verbosity", "0")
     _manage("collectstatic", "--noinput", "--verbosity", "0")
-    _manage("bootstrap")
+    _manage("bootstrap", "--verbosity", "0")
     _manage("seed_demo", "--password", PASSWORD, "--token-file", str(demo.folder / "caller-token"))
     processes.start(supervisor.web(demo.port))
     processes.start(supervisor.worker(8))

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 
 from decisions.models import AuditEntry, Cluster, Freeze, PolicyVersion, Role, RoleBinding
 from decisions.queries.access import Access
-from decisions.services.bootstrap import bootstrap
+from decisions.services.bootstrap import bootstrap, next_steps
 from decisions.services.errors import Invalid
 from deschedui.config import Environment
 from tests.builders import NOW, make_cluster
@@ -80,7 +80,7 @@ def test_a_superuser_who_comes_later_gets_no_role_by_itself(viewer: User) -> Non
 
 
 def test_the_command_says_when_there_is_nothing_to_do() -> None:
-    assert run("bootstrap") == "Nothing to do.\n"
+    assert "There is no cluster yet" in run("bootstrap")
 
 
 # --- freeze -----------------------------------------------------------------------------------------------
@@ -149,3 +149,13 @@ def test_a_role_is_given_from_the_command_line(stranger: User) -> None:
 def test_a_role_for_nobody_is_refused() -> None:
     with pytest.raises(CommandError, match="There is no user stan"):
         run("grant", "stan", "admin")
+
+
+def test_an_empty_installation_says_what_to_do_next(db: None) -> None:
+    steps = " ".join(next_steps())
+    assert "DESCHEDUI_CLUSTER_NAME" in steps
+    assert "manage.py grant" in steps
+
+
+def test_a_finished_installation_says_nothing(cluster: Cluster, admin: User) -> None:
+    assert next_steps() == []

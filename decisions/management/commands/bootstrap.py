@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from decisions.services.bootstrap import bootstrap
+from decisions.services.bootstrap import bootstrap, next_steps
 from decisions.services.errors import Invalid
 
 
@@ -15,11 +15,11 @@ class Command(BaseCommand):
 
     help = "Make the cluster and read the policy that the environment names, where they are not there yet."
 
-    def handle(self, *_args: Any, **_options: Any) -> None:
+    def handle(self, *_args: Any, **options: Any) -> None:
         """Do it, and say what was done."""
         try:
             done = bootstrap(env=settings.ENV, now=timezone.now())
         except Invalid as problem:
             raise CommandError(str(problem)) from problem
-        for sentence in done or ["Nothing to do."]:
+        for sentence in [*done, *next_steps()] if options["verbosity"] else []:
             self.stdout.write(sentence)
