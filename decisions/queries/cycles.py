@@ -7,13 +7,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from decisions.models import Cluster, Cycle, CycleState, Decision, Eviction, Permission, Verdict, documents
 from decisions.models.documents import Document, Nominated
 from decisions.queries.access import Access
+
+MOST_DECISIONS: Final = 10_000  # as many as fit into one query of every database
 
 
 @dataclass(frozen=True)
@@ -226,7 +228,7 @@ def detail(access: Access, cycle_id: int) -> Detail | None:
     if cycle is None:
         return None
     document = documents.unpack(cycle.document)
-    decisions = access.decisions(queryset=Decision.objects.filter(cycle=cycle))
+    decisions = decisions_of(access, cycle, document)
     return Detail(
         cycle=cycle,
         document=document,
@@ -236,6 +238,18 @@ def detail(access: Access, cycle_id: int) -> Detail | None:
         hits=visible_limits(access, cycle),
         warnings=visible_warnings(access, cycle),
     )
+
+
+def decisions_of(access: Access, cycle: Cycle, document: Document) -> "QuerySet[Decision]":
+    """The decisions behind what a cycle nominated, as they stand now.
+
+    By the cycle's own list: a decision itself names only the last cycle that nominated its pod again.
+    """
+    if cycle.dry:
+        return access.decisions(queryset=Decision.objects.none())
+    named = sorted({row.decision for row in document.nominations if row.decision})[:MOST_DECISIONS]
+    wanted = Q(pk__in=named) if named else Q(cycle=cycle)
+    return access.decisions(queryset=Decision.objects.filter(wanted))
 
 
 def _visible(access: Access, cluster_id: int, document: Document) -> frozenset[str]:

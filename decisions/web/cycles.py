@@ -126,7 +126,8 @@ def listed(request: HttpRequest, detail: query.Detail, *, show: str, check: str,
         pods = [pod for pod in detail.filtered(check) if _matches(pod, q)]
         return Listed(filtered=pods[:MOST_LISTED], total=len(pods))
     if show in {"allowed", "evicted"} and not detail.cycle.dry:
-        rows = access_of(request).decisions().filter(cycle=detail.cycle, verdict=Verdict.ALLOWED)
+        rows = query.decisions_of(access_of(request), detail.cycle, detail.document)
+        rows = rows.filter(verdict=Verdict.ALLOWED)
         rows = rows.filter(eviction=Eviction.EVICTED) if show == "evicted" else rows
         found = rows.select_related("cluster").order_by("namespace", "pod_name", "pk")
         found = found.filter(pod_name__icontains=q) if q else found

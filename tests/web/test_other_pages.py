@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -24,11 +25,12 @@ from decisions.models import (
     Role,
     RoleBinding,
     TeamReason,
+    Verdict,
     documents,
 )
 from decisions.models.documents import Document, Filtered, Nominated, ReasonCount
 from deschedui.descheduler.results import FilteredOut
-from tests.builders import make_cluster, make_user
+from tests.builders import NOW, make_cluster, make_decision, make_user
 from tests.web.conftest import Make, browser_of
 from tests.web.pages import text_of
 
@@ -170,6 +172,17 @@ class TestCycles:
     ) -> None:
         page = text_of(as_viewer.get(f"/cycles/{self.stored(cluster).pk}/"))
         assert "seen 500 415 DaemonSet pods" in page
+
+    def test_what_was_nominated_again_since_is_still_counted_where_it_was_nominated(
+        self, as_viewer: Client, cluster: Cluster
+    ) -> None:
+        later = make_cycle(cluster)
+        one = make_decision(cluster, cycle=later, verdict=Verdict.ALLOWED, eviction="evicted", ended_at=NOW)
+        row = msgspec.structs.replace(self.document.nominations[0], state="waiting", decision=one.pk)
+        stored = documents.pack(msgspec.structs.replace(self.document, nominations=[row]))
+        cycle = make_cycle(cluster, document=stored, counts={"pods": 500, "eligible": 61, "nominated": 1})
+        assert "allowed 1 evicted 1" in text_of(as_viewer.get(f"/cycles/{cycle.pk}/"))
+        assert "web-5fc9-kdpx9" in text_of(as_viewer.get(f"/cycles/{cycle.pk}/?show=evicted"))
 
     def test_a_pod_that_several_profiles_leave_alone_counts_once(self) -> None:
         pods = [
