@@ -385,6 +385,8 @@ def eviction_advice(decision: Decision) -> Advice:
     if decision.eviction == Eviction.EVICTED or not (decision.cause or decision.message):
         return Advice("", "")
     text = decision.message or decision.cause.replace("_", " ")
+    if decision.eviction == Eviction.BLOCKED and decision.pdb:  # whom it is blocked by is said beside it
+        text = text.removeprefix(f"blocked by PDB {decision.pdb}: ")
     return Advice(text[:1].upper() + text[1:], _EVICTION_STEPS.get(decision.cause, ""))
 
 
