@@ -172,6 +172,13 @@ def cautions(forecast: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 @register.filter
+def who_wants(decision: Decision) -> str:
+    """The plugin, or who asks at a door; nothing where the reason begins with that name already."""
+    name = decision.plugin or decision.asker_name
+    return "" if decision.reason.startswith(f"{name} ") else name
+
+
+@register.filter
 def spaced(word: str) -> str:
     """``in_background`` as a person writes it."""
     return str(word).replace("_", " ")

@@ -51,6 +51,13 @@ def test_it_groups_by_node_on_request(as_ada: Client, make: Make) -> None:
     assert "Node n2" in page
 
 
+def test_a_caller_is_named_once(as_ada: Client, make: Make) -> None:
+    make(plugin="", asker_name="nightly", reason="nightly wants to evict it")
+    page = text_of(as_ada.get("/"))
+    assert "nightly wants to evict it" in page
+    assert "nightly nightly" not in page
+
+
 def test_a_bad_forecast_is_said_in_chips(as_ada: Client, make: Make) -> None:
     make(forecast={**FORECAST, "fits_on": [], "only_replica": True})
     page = text_of(as_ada.get("/"))
