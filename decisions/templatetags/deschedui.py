@@ -179,6 +179,13 @@ def who_wants(decision: Decision) -> str:
 
 
 @register.filter
+def beyond(text: str, word: str) -> str:
+    """What a sentence says beyond the word that stands before it already: "denied by Ada" after "denied"."""
+    again = text == word or text.startswith(f"{word} ")
+    return text[len(word) :].strip() if again else text
+
+
+@register.filter
 def spaced(word: str) -> str:
     """``in_background`` as a person writes it."""
     return str(word).replace("_", " ")

@@ -184,6 +184,12 @@ class TestCycles:
         assert "allowed 1 evicted 1" in text_of(as_viewer.get(f"/cycles/{cycle.pk}/"))
         assert "web-5fc9-kdpx9" in text_of(as_viewer.get(f"/cycles/{cycle.pk}/?show=evicted"))
 
+    def test_what_became_of_a_nomination_is_said_once(self, as_viewer: Client, cluster: Cluster) -> None:
+        row = msgspec.structs.replace(self.document.nominations[0], state="denied", why="denied by Ada: no")
+        stored = documents.pack(msgspec.structs.replace(self.document, nominations=[row]))
+        cycle = make_cycle(cluster, document=stored, counts={"nominated": 1})
+        assert "too old denied by Ada: no" in text_of(as_viewer.get(f"/cycles/{cycle.pk}/"))
+
     def test_a_pod_that_several_profiles_leave_alone_counts_once(self) -> None:
         pods = [
             FilteredOut(
