@@ -143,6 +143,12 @@ class Row:
         return row.is_open or replacing
 
     @property
+    def final(self) -> bool:
+        """Whether nothing can change any more: nobody can override it or try it again, no replacement is to come."""
+        row = self.decision
+        return not (self.moves or row.verdict == Verdict.DENIED or row.eviction == Eviction.FAILED)
+
+    @property
     def recallable(self) -> bool:
         """Whether the approval can still be taken back."""
         row = self.decision

@@ -165,7 +165,7 @@ def _template(rows: str) -> str:
 
 
 def _decision(request: HttpRequest) -> list[str]:
-    """The head and the timeline of one decision's page; the poll slows down once nothing but a person can change it."""
+    """The head and the timeline of one decision's page; its poll slows down, and ends with the last change."""
     pk = next(iter(_numbers(request, "rows")), 0)
     each = (
         access_of(request)

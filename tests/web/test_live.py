@@ -163,7 +163,7 @@ def test_a_decisions_page_follows_an_eviction_until_its_replacement_is_ready(
     Decision.objects.update(replacement_name="web-2", replacement_ready_at=now, updated_at=now)
     update = as_ada.get("/live/decision", shown(page), headers=HTMX)
     assert "Replaced by web-2, Ready" in text_of(update)
-    assert b'data-every="5000"' in update.content
+    assert b'hx-get="/live/shell"' in update.content
 
 
 def test_an_unfolded_row_stays_unfolded(as_ada: Client, make: Make) -> None:
