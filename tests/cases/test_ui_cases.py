@@ -12,7 +12,7 @@ from django.utils import timezone
 from decisions.models import Cluster, Cycle, CycleKind, CycleState, Decision, Verdict
 from decisions.services import verdicts
 from decisions.services.asks import Ask
-from tests.builders import FORECAST, make_ask, make_cluster, make_user
+from tests.builders import FORECAST, make_ask, make_cluster, make_decision, make_user
 from tests.web.pages import HTMX, row_headers, text_of
 
 EXPIRED_SESSION = {**HTMX, "HX-Current-URL": "http://testserver/?group=node"}
@@ -84,8 +84,7 @@ class TestUI03:
     def test_a_finished_decisions_page_does_not_ask_for_it_any_more(
         self, ada: User, cluster: Cluster
     ) -> None:
-        decision = waits(cluster)
-        press(signed_in(ada), decision, "deny", reason="incident")
+        decision = make_decision(cluster, verdict=Verdict.EXPIRED, expires_at=None)
         assert b'hx-get="/live/decision"' not in signed_in(ada).get(f"/d/{decision.pk}/").content
 
 
