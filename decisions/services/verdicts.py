@@ -31,6 +31,7 @@ from decisions.services.actors import SYSTEM, Actor
 from decisions.services.asks import Ask, differences, forecast_words
 from decisions.services.errors import Changed, Conflict, Invalid, NotAllowed
 from decisions.services.rules import Ruling, rule_on
+from deschedui.extender.outcomes import DecidedBy
 
 # A denial or skip by an extender whose pod has not been nominated for so long is history: a new row begins.
 EXTENDS_WITHIN = timedelta(hours=24)
@@ -133,7 +134,7 @@ def _create(ask: Ask, ruling: Ruling, *, unanswered: int, now: datetime) -> Deci
         verdict=ruling.verdict,
         rule=ruling.rule,
         decision_reason=ask.outcome.reason[:4096] if ask.outcome and ruling.rule != Rule.NONE else "",
-        decided_by_name=ruling.rule.label if ruling.rule != Rule.NONE else "",
+        decided_by_name=_decider(ask, ruling),
         decided_at=now if ruling.verdict != Verdict.PENDING else None,
         expires_at=_expiry(ask, ruling, now),
         unanswered=unanswered,
@@ -159,6 +160,16 @@ def _create(ask: Ask, ruling: Ruling, *, unanswered: int, now: datetime) -> Deci
         _hand_over(decision, not_before=now, now=now)
         decision.refresh_from_db()
     return decision
+
+
+def _decider(ask: Ask, ruling: Ruling) -> str:
+    """Who a verdict of no human is attributed to: a failPolicy's is not the extender's own."""
+    if ruling.rule == Rule.NONE:
+        return ""
+    outcome = ask.outcome
+    if ruling.rule == Rule.EXTENDER and outcome is not None and outcome.decided_by is not DecidedBy.ANSWER:
+        return f"failPolicy {outcome.fail_policy}"
+    return str(ruling.rule.label)
 
 
 def _expiry(ask: Ask, ruling: Ruling, now: datetime) -> datetime | None:
@@ -254,7 +265,7 @@ def _deny_pending_by_extender(current: Decision, ask: Ask, now: datetime) -> Dec
         **ask.facts(),
         verdict=Verdict.DENIED,
         rule=Rule.EXTENDER,
-        decided_by_name=Rule.EXTENDER.label,
+        decided_by_name=_decider(ask, Ruling(Verdict.DENIED, Rule.EXTENDER)),
         decided_at=now,
         decision_reason=ask.outcome.reason[:4096] if ask.outcome else "",
         expires_at=None,

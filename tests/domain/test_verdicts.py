@@ -764,3 +764,16 @@ def test_nobody_is_told_a_yes_that_is_none(cluster: Cluster, verdict: str) -> No
 def test_nobody_is_told_a_yes_that_is_over(cluster: Cluster, ada: User) -> None:
     row = told(cluster, ada)
     assert not evictions.tell(row.pk, by=SYSTEM, now=at(900))
+
+
+def test_a_denial_by_fail_policy_is_not_the_extenders_own(cluster: Cluster) -> None:
+    failed = with_outcome(
+        Effect.DENY, decided_by=DecidedBy.FAIL_POLICY, failure_mode=FailureMode.TIMEOUT, reason="no answer"
+    )
+    answered = with_outcome(Effect.DENY, decided_by=DecidedBy.ANSWER, failure_mode=None, reason="leader")
+    names = [
+        recorded.decision.decided_by_name
+        for fields in (failed, answered)
+        if (recorded := verdicts.record(ask=make_ask(cluster, **fields), now=NOW)).decision is not None
+    ]
+    assert names == ["failPolicy Deny", "Extender"]
