@@ -83,7 +83,7 @@ def answer(knock: Knock, body: bytes, *, now: datetime, edge_for: EdgeFor = live
         name=question.name,
         uid=question.uid,
         node=question.node,
-        claims=lookups.claimed(question.pod),
+        pod=question.pod,
     )
     return asking.answer(question=pod, caller=caller, edge=edge_for(caller, question), now=now).as_dict()
 
@@ -92,10 +92,9 @@ def _caller(knock: Knock, now: datetime) -> Caller | str:
     """Who knocks, or why they are not let in."""
     if not knock.token:
         return "no token: send it as “Authorization: Bearer …”"
-    token = (
-        CallerToken.objects.select_related("caller__cluster").filter(digest=digest_of(knock.token)).first()
-    )
-    if token is None:
+    try:
+        token = CallerToken.objects.select_related("caller__cluster").get(digest=digest_of(knock.token))
+    except CallerToken.DoesNotExist:
         return "unknown token"
     caller = token.caller
     refused = _refused(token, caller, knock, now)

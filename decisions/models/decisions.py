@@ -116,6 +116,7 @@ class Decision(models.Model):
     waits_for = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="+")
     released_at = models.DateTimeField(null=True, blank=True, help_text="When the pace first let it go.")
     told_at = models.DateTimeField(null=True, blank=True, help_text="When the asker first heard a yes.")
+    told_noted_at = models.DateTimeField(null=True, blank=True, help_text="When the timeline last said so.")
     told_count = models.PositiveIntegerField(default=0)
     accepted_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)

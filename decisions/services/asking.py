@@ -3,9 +3,11 @@
 The first law: everything that is not a recorded yes is a no, and a first yes is committed before it is said.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from django.conf import settings
@@ -16,7 +18,7 @@ from decisions.models import COMMITTED, OPEN, Caller, Cluster, Decision, Evictio
 from decisions.services import carryout, evictions, freezes, holds, moment, snapshots, verdicts
 from decisions.services.actors import Actor
 from decisions.services.asks import Ask
-from decisions.services.lookups import Looked, PodEdge, Sight
+from decisions.services.lookups import Looked, PodEdge, Sight, claimed
 
 # What an answer that is known already rests on: a caller asks about every pod in every round, so it is read lightly.
 _READ = (
@@ -52,7 +54,12 @@ class PodQuestion:
     name: str
     uid: str
     node: str
-    claims: Looked
+    pod: Mapping[str, Any]
+
+    @cached_property
+    def claims(self) -> Looked:
+        """What the caller's own body says of it; read only where the API server says nothing."""
+        return claimed(self.pod)
 
 
 @dataclass(frozen=True)

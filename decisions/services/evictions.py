@@ -23,7 +23,6 @@ from decisions.models import (
     OPEN,
     Cluster,
     Decision,
-    DecisionEvent,
     Event,
     Eviction,
     Executor,
@@ -137,6 +136,7 @@ def _tell_first(decision_id: int, may_hear: "QuerySet[Decision]", by: Actor, now
         first = may_hear.filter(eviction=Eviction.NONE, executor=Executor.ASKER).update(
             eviction=Eviction.DELEGATED,
             told_at=now,
+            told_noted_at=now,
             told_count=1,
             expires_at=now + timedelta(seconds=cluster.settings.delegated_seconds),
             updated_at=now,
@@ -147,20 +147,18 @@ def _tell_first(decision_id: int, may_hear: "QuerySet[Decision]", by: Actor, now
 
 
 def _tell_again(decision_id: int, may_hear: "QuerySet[Decision]", by: Actor, now: datetime) -> bool:
-    if not may_hear.filter(eviction=Eviction.DELEGATED).update(told_count=F("told_count") + 1):
-        return False
-    if not _noted_lately(decision_id, now):
-        with transaction.atomic():
-            row = Decision.objects.select_for_update().get(pk=decision_id)
-            if not _noted_lately(decision_id, now):
-                timeline.append(decision_id, Event.TOLD, at=now, by=by, detail={"times": row.told_count})
-    return True
-
-
-def _noted_lately(decision_id: int, now: datetime) -> bool:
-    told = DecisionEvent.objects.filter(decision_id=decision_id, kind=Event.TOLD)
-    last = told.order_by("-id").values_list("at", flat=True).first()
-    return last is not None and last > now - TOLD_NOTE_EVERY
+    """Count a repeat; a line in the timeline at most once a minute."""
+    told = may_hear.filter(eviction=Eviction.DELEGATED)
+    noted_lately = Q(told_noted_at__gt=now - TOLD_NOTE_EVERY)
+    count = {"told_count": F("told_count") + 1}
+    if told.filter(noted_lately).update(**count):
+        return True
+    with transaction.atomic():
+        if told.exclude(noted_lately).update(**count, told_noted_at=now):
+            times = Decision.objects.values_list("told_count", flat=True).get(pk=decision_id)
+            timeline.append(decision_id, Event.TOLD, at=now, by=by, detail={"times": times})
+            return True
+    return bool(told.filter(noted_lately).update(**count))  # Another call of the same asker wrote the line.
 
 
 # --- the claim --------------------------------------------------------------------------------------------

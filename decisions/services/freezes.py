@@ -3,7 +3,6 @@
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 
 from decisions.models import Cluster, Decision, Eviction, Freeze
 from decisions.services import timeline
@@ -13,8 +12,8 @@ from decisions.services.errors import Invalid
 
 def active(cluster_id: int) -> Freeze | None:
     """The freeze that holds this cluster now, its own before one of everything."""
-    holding = Freeze.objects.filter(Q(cluster_id=cluster_id) | Q(cluster=None), lifted_at=None)
-    # Sorted here: databases do not agree on where NULL stands.
+    # Chosen here: there are a handful at most, and databases do not agree on where NULL stands.
+    holding = [row for row in Freeze.objects.filter(lifted_at=None) if row.cluster_id in {cluster_id, None}]
     return max(holding, key=lambda row: row.cluster_id or 0, default=None)
 
 
