@@ -25,6 +25,10 @@ ANSWERS = {"waiting": "pending", "yes": "allowed"}
 Loads = dict[str, list[Load]]
 
 
+# Of a bare view's rate. Each yes is a committed write before it is said, a no only reads.
+LEAST = {"waiting": 0.2, "yes": 0.1}
+
+
 def main() -> list[BenchLine]:
     """The lines of this module."""
     return [line for name in DATABASES if _is_wanted(name) for line in _lines(name)]
@@ -49,7 +53,7 @@ def _as_lines(name: str, loads: Loads) -> Iterator[BenchLine]:
     for kind in ANSWERS:
         ours, bare = loads[kind], loads["bare"]
         rate = f"door-{name}-{kind}-rate: answers a second, {of}"
-        yield BenchLine(rate, _rate(ours), _rate(bare), bound=0.2, unit="1/s", at_least=True)
+        yield BenchLine(rate, _rate(ours), _rate(bare), bound=LEAST[kind], unit="1/s", at_least=True)
         yield BenchLine(f"door-{name}-{kind}-p99: {of}", _p99(ours), _p99(bare), bound=5)
 
 
