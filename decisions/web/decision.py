@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
@@ -19,6 +20,25 @@ from decisions.services.errors import Conflict, Invalid, Refused
 from decisions.web.pages import access_of, actor_of, came_from, is_fragment, page, person_of
 
 HOUR = 3600
+
+Answering = Callable[[HttpRequest, Decision], HttpResponse]
+View = Callable[[HttpRequest, int], HttpResponseBase]
+
+
+def answers(permission: str, *methods: str) -> Callable[[Answering], View]:
+    """A view in which somebody with ``permission`` answers one decision; who may only see it hears who may."""
+
+    def with_decision(view: Answering) -> View:
+        @page(*methods)
+        @wraps(view)
+        def answered(request: HttpRequest, pk: int) -> HttpResponse:
+            each = found(request, pk)
+            refused = _may_not(request, each, permission)
+            return view(request, each) if refused is None else refused
+
+        return answered
+
+    return with_decision
 
 
 @page()
@@ -43,12 +63,9 @@ def why(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "_why.html", {"story": query.story(each, access, timezone.now())})
 
 
-@page("POST")
-def approve(request: HttpRequest, pk: int) -> HttpResponse:
+@answers(Permission.DECIDE, "POST")
+def approve(request: HttpRequest, each: Decision) -> HttpResponse:
     """A yes. Where the forecast is bad it asks once more, in words, before it lets you."""
-    each = found(request, pk)
-    if refused := _may_not(request, each, Permission.DECIDE):
-        return refused
     objections = sentences.objections(each)
     version = _version(request)
     if (
@@ -62,7 +79,7 @@ def approve(request: HttpRequest, pk: int) -> HttpResponse:
         request,
         each,
         lambda: verdicts.approve(
-            decision_id=pk,
+            decision_id=each.pk,
             version=version,
             by=actor_of(request),
             undo_seconds=each.cluster.settings.undo_seconds,
@@ -72,19 +89,16 @@ def approve(request: HttpRequest, pk: int) -> HttpResponse:
     )
 
 
-@page("GET", "POST")
-def deny(request: HttpRequest, pk: int) -> HttpResponse:
+@answers(Permission.DECIDE, "GET", "POST")
+def deny(request: HttpRequest, each: Decision) -> HttpResponse:
     """A no, with a reason."""
-    each = found(request, pk)
-    if refused := _may_not(request, each, Permission.DECIDE):
-        return refused
     if request.method != "POST":
         return redraw(request, each, mode="deny" if each.verdict == Verdict.PENDING else "")
     return _answer(
         request,
         each,
         lambda: verdicts.deny(
-            decision_id=pk,
+            decision_id=each.pk,
             version=_version(request),
             by=actor_of(request),
             reason=request.POST.get("reason", ""),
@@ -96,26 +110,20 @@ def deny(request: HttpRequest, pk: int) -> HttpResponse:
     )
 
 
-@page("POST")
-def undo(request: HttpRequest, pk: int) -> HttpResponse:
+@answers(Permission.DECIDE, "POST")
+def undo(request: HttpRequest, each: Decision) -> HttpResponse:
     """Back to pending within the undo time, without a reason."""
-    each = found(request, pk)
-    if refused := _may_not(request, each, Permission.DECIDE):
-        return refused
     return _answer(
         request,
         each,
-        lambda: verdicts.undo(decision_id=pk, by=actor_of(request), now=timezone.now()),
+        lambda: verdicts.undo(decision_id=each.pk, by=actor_of(request), now=timezone.now()),
         done=f"Undone: {each.pod} waits again.",
     )
 
 
-@page("GET", "POST")
-def take_back(request: HttpRequest, pk: int) -> HttpResponse:
+@answers(Permission.DECIDE, "GET", "POST")
+def take_back(request: HttpRequest, each: Decision) -> HttpResponse:
     """An approval becomes a denial, with a reason, while nothing irrevocable has begun."""
-    each = found(request, pk)
-    if refused := _may_not(request, each, Permission.DECIDE):
-        return refused
     if request.method != "POST":
         return redraw(
             request,
@@ -126,7 +134,7 @@ def take_back(request: HttpRequest, pk: int) -> HttpResponse:
         request,
         each,
         lambda: verdicts.take_back(
-            decision_id=pk,
+            decision_id=each.pk,
             by=actor_of(request),
             reason=request.POST.get("reason", ""),
             cooldown_seconds=_cooldown(request),
@@ -137,12 +145,9 @@ def take_back(request: HttpRequest, pk: int) -> HttpResponse:
     )
 
 
-@page("GET", "POST")
-def override(request: HttpRequest, pk: int) -> HttpResponse:
+@answers(Permission.OVERRIDE, "GET", "POST")
+def override(request: HttpRequest, each: Decision) -> HttpResponse:
     """Allow what was denied, with a reason. Looks whether the pod still exists; the only page that asks a cluster."""
-    each = found(request, pk)
-    if refused := _may_not(request, each, Permission.OVERRIDE):
-        return refused
     if request.method != "POST":
         return redraw(request, each, mode="override" if each.verdict == Verdict.DENIED else "")
     return _answer(
@@ -172,30 +177,24 @@ def _override(request: HttpRequest, each: Decision) -> Decision:
     )
 
 
-@page("POST")
-def retry(request: HttpRequest, pk: int) -> HttpResponse:
+@answers(Permission.DECIDE, "POST")
+def retry(request: HttpRequest, each: Decision) -> HttpResponse:
     """Try a failed eviction again."""
-    each = found(request, pk)
-    if refused := _may_not(request, each, Permission.DECIDE):
-        return refused
     return _answer(
         request,
         each,
-        lambda: evictions.retry_failed(decision_id=pk, by=actor_of(request), now=timezone.now()),
+        lambda: evictions.retry_failed(decision_id=each.pk, by=actor_of(request), now=timezone.now()),
         done=f"{each.pod} is queued again.",
     )
 
 
-@page("POST")
-def go_on(request: HttpRequest, pk: int) -> HttpResponse:
+@answers(Permission.DECIDE, "POST")
+def go_on(request: HttpRequest, each: Decision) -> HttpResponse:
     """Release what the pace holds."""
-    each = found(request, pk)
-    if refused := _may_not(request, each, Permission.DECIDE):
-        return refused
     return _answer(
         request,
         each,
-        lambda: evictions.go_on(decision_id=pk, by=actor_of(request), now=timezone.now()),
+        lambda: evictions.go_on(decision_id=each.pk, by=actor_of(request), now=timezone.now()),
         done=f"{each.pod} goes on.",
     )
 
