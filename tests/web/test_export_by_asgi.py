@@ -4,7 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
+from django.db import connections
 from django.test import AsyncClient
 
 from decisions.models import Cluster
@@ -16,11 +18,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 async def download(user: User, ending: str) -> list[bytes]:
     browser = AsyncClient()
-    await browser.aforce_login(user)
-    response: Any = await browser.get(f"/history/decisions.{ending}")
-    assert response.streaming
-    assert response.is_async
-    return [part async for part in response.streaming_content]
+    try:
+        await browser.aforce_login(user)
+        response: Any = await browser.get(f"/history/decisions.{ending}")
+        assert response.streaming
+        assert response.is_async
+        return [part async for part in response.streaming_content]
+    finally:
+        # The test client keeps connections for its own thread; this one's would outlive the test database.
+        await sync_to_async(connections.close_all)()
 
 
 def test_a_csv_is_sent_part_by_part(cluster: Cluster, viewer: User) -> None:
