@@ -3,15 +3,14 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db.models import Q
 
-from decisions.models import Cluster, Freeze, Heartbeat, Permission, Verdict
+from decisions.models import Cluster, Freeze, Permission, Verdict
+from decisions.queries import workers
 from decisions.queries.access import Access
 from decisions.queries.sentences import plural
-
-WORKER_IS_AWAY_AFTER = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
@@ -92,8 +91,8 @@ def _freeze_bar(freeze: Freeze) -> Bar:
 
 
 def _worker(now: datetime) -> list[Bar]:
-    last = Heartbeat.objects.exclude(name__startswith="probe ").order_by("-seen_at").first()
-    if last is not None and last.seen_at > now - WORKER_IS_AWAY_AFTER:
+    last = workers.latest()
+    if last is not None and not workers.is_away(last, now):
         return []
     todo = "Start or restart the worker (and beat); what was decided meanwhile is kept and goes on then."
     if last is None:

@@ -2,13 +2,11 @@
 
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
-
 from decisions.models import Heartbeat
+from decisions.queries import workers
+from decisions.queries.workers import PROBE
 
-AWAY_AFTER = timedelta(seconds=30)
 FORGOTTEN_AFTER = timedelta(days=1)
-PROBE = "probe "
 
 
 def beat(name: str, *, now: datetime) -> None:
@@ -23,22 +21,14 @@ def answer(name: str, *, now: datetime) -> None:
 
 def last_seen() -> datetime | None:
     """When any worker last ran a tick."""
-    return _newest(Heartbeat.objects.exclude(name__startswith=PROBE))
+    last = workers.latest()
+    return last.seen_at if last is not None else None
 
 
 def last_answer(name: str) -> datetime | None:
     """When this worker last answered its probe."""
-    return _newest(Heartbeat.objects.filter(name=(PROBE + name)[:200]))
-
-
-def _newest(rows: "QuerySet[Heartbeat]") -> datetime | None:
-    return rows.order_by("-seen_at").values_list("seen_at", flat=True).first()
-
-
-def away_since(*, now: datetime) -> datetime | None:
-    """Since when no worker has been seen, for the bar on every page; None while there is one."""
-    seen = last_seen()
-    return seen if seen is not None and seen <= now - AWAY_AFTER else None
+    answered = Heartbeat.objects.filter(name=(PROBE + name)[:200])
+    return answered.values_list("seen_at", flat=True).first()
 
 
 def forget(*, now: datetime) -> int:

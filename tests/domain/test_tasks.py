@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 
 from decisions import tasks
 from decisions.models import Cluster, Decision, Eviction, Heartbeat, PolicyVersion, Verdict
+from decisions.queries import workers
 from decisions.services import heartbeats, nudge, ticks
 from deschedui.celery import app
 from tests.builders import NOW, at, make_cluster, make_decision
@@ -129,8 +130,9 @@ def test_a_step_that_fails_does_not_stop_the_others(cluster: Cluster, queue: Any
 def test_a_tick_is_the_workers_sign_of_life(cluster: Cluster, queue: Any, tick: Any) -> None:
     tick(FakeClock())
     assert Heartbeat.objects.get().name == "celery@w1"
-    assert heartbeats.away_since(now=at(29)) is None
-    assert heartbeats.away_since(now=at(30)) == NOW
+    last = workers.latest()
+    assert last is not None
+    assert (last.seen_at, workers.is_away(last, at(29)), workers.is_away(last, at(30))) == (NOW, False, True)
 
 
 def test_a_quiet_tick_is_cheap(
