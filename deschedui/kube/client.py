@@ -98,29 +98,6 @@ class _ConfigMap(msgspec.Struct, frozen=True):
     data: dict[str, str] | None = None
 
 
-@dataclass(frozen=True)
-class NodeView:
-    """A node as it was read: decoded, and raw."""
-
-    node: objects.Node
-    data: bytes
-
-    @cached_property
-    def raw(self) -> dict[str, Any]:
-        """All of it, as JSON gave it."""
-        return _json_object(self.data)
-
-    @cached_property
-    def record(self) -> dict[str, Any]:
-        """What may be stored of it."""
-        return redact.node_record(self.raw)
-
-    @property
-    def extender_body(self) -> dict[str, Any]:
-        """What an extender is sent."""
-        return redact.extender_body(self.raw, kind="Node")
-
-
 class ClusterClient:
     """Speaks to one cluster. Thread-safe; make it after a fork, not before.
 
@@ -199,11 +176,6 @@ class ClusterClient:
     def read_pod_raw(self, namespace: str, name: str) -> bytes | None:
         """The pod's JSON as the server sent it, e.g. for an extender; ``None`` where there is none."""
         return self._find(f"read pod {namespace}/{name}", _item("api/v1", "pods", namespace, name))
-
-    def read_node(self, name: str) -> NodeView | None:
-        """The node of this name; ``None`` where there is none."""
-        data = self._find(f"read node {name}", f"/api/v1/nodes/{_segment(name)}")
-        return None if data is None else NodeView(decode_as(data, objects.Node), data)
 
     def read_config_map(self, namespace: str, name: str) -> dict[str, str]:
         """The data of a ConfigMap, e.g. a policy.

@@ -20,7 +20,7 @@ from deschedui.descheduler.objects import Node, Pod, PodDisruptionBudget, encode
 from deschedui.descheduler.snapshot import owner_of
 from deschedui.kube.answers import RawAnswer
 from deschedui.kube.budget import Budget, Lane
-from deschedui.kube.client import ClusterClient, NodeView, PodView
+from deschedui.kube.client import ClusterClient, PodView
 from deschedui.kube.config import ClusterConnection
 from deschedui.kube.errors import KubeError
 from deschedui.kube.events import EventRequest
@@ -126,12 +126,6 @@ class FakeCluster:
         self._read(f"pod {namespace}/{name}")
         pod = self.pods.get((namespace, name))
         return None if pod is None else PodView(pod, encode(pod))
-
-    def read_node(self, name: str) -> NodeView | None:
-        """A node."""
-        self._read(f"node {name}")
-        node = self.nodes.get(name)
-        return None if node is None else NodeView(node, encode(node))
 
     def read_owner(self, namespace: str, kind: str, name: str, *, api_version: str = "") -> OwnerView:
         """A workload."""

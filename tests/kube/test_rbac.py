@@ -60,7 +60,6 @@ def look_at_a_pod(client: ClusterClient) -> None:
 def carry_out(client: ClusterClient) -> None:
     client.read_config_map("deschedui", "deschedui-policy")
     client.snapshot_lists()
-    client.read_node("node-a")
     client.list_pods_brief()
     client.evict(EvictionRequest("shop", "cart-0", "u1"))
     at = datetime(2026, 11, 30, tzinfo=UTC)
