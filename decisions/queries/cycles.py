@@ -6,7 +6,6 @@ Lists inside a cycle show the namespaces that the reader may see; the funnel's t
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final
 
 from django.db.models import Count, Q, QuerySet
@@ -261,10 +260,3 @@ def _visible(access: Access, cluster_id: int, document: Document) -> frozenset[s
 
 def _counted(decisions: "QuerySet[Decision]", column: str) -> dict[str, int]:
     return dict(decisions.order_by().values_list(column).annotate(number=Count("pk")))
-
-
-def next_due(cluster: Cluster, *, now: datetime) -> datetime | None:
-    """When the next cycle starts by time; now, where one is due; None while the cluster is paused."""
-    if cluster.paused:
-        return None
-    return max(now, cluster.next_cycle_at) if cluster.next_cycle_at else now

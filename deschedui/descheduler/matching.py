@@ -46,12 +46,6 @@ def matching_term(term: NodeSelectorTerm, index: NodeIndex) -> NodeSet:
     return nodes
 
 
-def has_node_demands(pod: Pod) -> bool:
-    """Whether the pod restricts its nodes at all."""
-    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-    return bool(pod.spec.node_selector) or bool(affinity and affinity.required is not None)
-
-
 def _by_label(requirement: NodeSelectorRequirement, index: NodeIndex) -> NodeSet:
     wanted = Requirement(requirement.key, requirement.operator, requirement.values)
     if requirement.operator not in _OPERATORS or wanted.problem():

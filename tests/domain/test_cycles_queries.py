@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from decisions.models import Cluster, CycleKind, Decision, Eviction, Role, Verdict
 from decisions.queries import cycles as queries
 from decisions.queries.access import Access
-from tests.builders import NOW, at, make_cluster, make_user
+from tests.builders import make_user
 from tests.domain.cycle_world import Runs, extender_args, old_pod, policy_text
 from tests.engine import builders as engine
 
@@ -113,13 +113,6 @@ def test_the_latest_cycle_is_one_that_ran(runs: Runs, viewer: User) -> None:
     first = runs.start()
     runs.start(CycleKind.SCHEDULED)
     assert queries.latest(Access.of(viewer), runs.cluster) == first
-
-
-def test_the_next_cycle_is_due_when_its_time_comes() -> None:
-    assert queries.next_due(make_cluster("new"), now=NOW) == NOW
-    assert queries.next_due(make_cluster("late", next_cycle_at=at(-9)), now=NOW) == NOW
-    assert queries.next_due(make_cluster("soon", next_cycle_at=at(9)), now=NOW) == at(9)
-    assert queries.next_due(make_cluster("off", paused=True), now=NOW) is None
 
 
 @pytest.mark.parametrize(
