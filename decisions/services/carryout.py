@@ -286,9 +286,10 @@ class Run:
 
     def _make_sure(self, row: Decision, attempt: int) -> None:
         """Directly before the call: one query. Raises NotNow."""
-        may = evictions.may_post(row.pk, attempt, call_seconds=EVICTION_SECONDS, now=self.clock.in_query())
-        if not may:
+        tested = evictions.may_post(row.pk, attempt, call_seconds=EVICTION_SECONDS, now=self.clock.in_query())
+        if tested is None:
             raise NotNow(why_not(row))
+        log.info("%s: attempt %s is sent, allowed at %s", row, attempt, tested.isoformat())
 
     def _write(self, row: Decision, attempt: int, result: EvictionResult) -> None:
         status = evictions.write_result(row.pk, attempt, result, now=self.clock.now())

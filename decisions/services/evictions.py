@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import DateTimeField, Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Now
 
 from decisions.models import (
@@ -257,14 +257,14 @@ def _frozen() -> Exists:
     )
 
 
-def may_post(decision_id: int, attempt: int, *, call_seconds: float, now: Moment) -> bool:
-    """Whether this attempt may send its call: one query, directly before it.
+def may_post(decision_id: int, attempt: int, *, call_seconds: float, now: Moment) -> datetime | None:
+    """When this attempt was seen to be allowed to send its call; None: it may not. One query, directly before it.
 
     Args:
         call_seconds: the call's total timeout; the lease must outlast it.
         now: the time, or ``Clock.in_query()`` to let the database say it in the same query.
     """
-    return Decision.objects.filter(
+    allowed = Decision.objects.filter(
         _armed(),
         ~_frozen(),
         pk=decision_id,
@@ -272,7 +272,9 @@ def may_post(decision_id: int, attempt: int, *, call_seconds: float, now: Moment
         eviction=Eviction.EVICTING,
         verdict=Verdict.ALLOWED,
         lease_until__gt=now + timedelta(seconds=call_seconds),
-    ).exists()
+    )
+    tested_at = now if isinstance(now, Now) else Value(now, DateTimeField())
+    return allowed.annotate(tested_at=tested_at).values_list("tested_at", flat=True).first()
 
 
 def step_back(
