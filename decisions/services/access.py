@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import Group, User
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import Q
 
 from decisions.models import ApiToken, Caller, CallerToken, Cluster, Permission, Role, RoleBinding
@@ -67,7 +67,7 @@ def bind_role(
         raise Invalid("A role goes to a user or to a group.", "user")
     if wrong := next((space for space in spaces if not _NAMESPACE.fullmatch(space)), None):
         raise Invalid(f"{wrong[:70]} cannot be a namespace's name.", "namespaces")
-    with transaction.atomic():
+    with timeline.transaction():
         binding = RoleBinding.objects.create(user=user, group=group, role=role, namespaces=spaces)
         binding.clusters.set(clusters)
         timeline.audit("role given", at=now, by=by, subject=_whose(binding), detail=_binding_detail(binding))
@@ -80,7 +80,7 @@ def unbind_role(*, binding_id: int, by: Actor, now: datetime) -> bool:
     Raises:
         Invalid: it is the last admin of everything: nobody could give a role again.
     """
-    with transaction.atomic():
+    with timeline.transaction():
         # Locked together, so that two who each remove one of the last two do not both succeed.
         admins = set(_admins_of_everything().select_for_update(of=("self",)).values_list("pk", flat=True))
         binding = RoleBinding.objects.filter(pk=binding_id).first()
@@ -135,7 +135,7 @@ def create_api_token(
     if not now < expires_at <= now + LONGEST_API_TOKEN:
         raise Invalid("A token expires within a year.", "expires_at")
     secret = _new_secret()
-    with transaction.atomic():
+    with timeline.transaction():
         token = ApiToken.objects.create(
             owner=owner,
             name=name.strip()[:100],
@@ -151,7 +151,7 @@ def create_api_token(
 
 def revoke_api_token(*, token_id: int, by: Actor, now: datetime) -> bool:
     """End a token at once; False if it had been revoked."""
-    with transaction.atomic():
+    with timeline.transaction():
         won = ApiToken.objects.filter(pk=token_id, revoked_at=None).update(revoked_at=now)
         if won:
             token = ApiToken.objects.select_related("owner").get(pk=token_id)
@@ -209,7 +209,7 @@ def register_caller(
     )
     _check_caller(caller)
     try:
-        with transaction.atomic():
+        with timeline.transaction():
             caller.save(force_insert=True)
             detail = {"verb": caller.verb, "interval": interval_seconds, "networks": caller.networks}
             timeline.audit(
@@ -245,7 +245,7 @@ def _networks(written: Iterable[str]) -> list[str]:
 
 def revoke_caller(*, caller_id: int, by: Actor, now: datetime) -> bool:
     """Refuse this caller from now on, with all of its tokens; False if that was so already."""
-    with transaction.atomic():
+    with timeline.transaction():
         won = Caller.objects.filter(pk=caller_id, revoked_at=None).update(revoked_at=now)
         if won:
             caller = Caller.objects.select_related("cluster").get(pk=caller_id)
@@ -267,7 +267,7 @@ def issue_caller_token(
     if expires_at is not None and expires_at <= now:
         raise Invalid("This expiry is over.", "expires_at")
     secret = _new_secret()
-    with transaction.atomic():
+    with timeline.transaction():
         token = CallerToken.objects.create(
             caller=caller, digest=digest_of(secret), hint=secret[-4:], created_at=now, expires_at=expires_at
         )
@@ -291,7 +291,7 @@ def rotate_caller_token(
     """
     if overlap < timedelta(0):
         raise Invalid("An overlap cannot be negative.", "overlap")
-    with transaction.atomic():
+    with timeline.transaction():
         token, secret = issue_caller_token(caller=caller, expires_at=expires_at, by=by, now=now)
         until = now + overlap
         older = CallerToken.objects.filter(caller=caller, revoked_at=None).exclude(pk=token.pk)
@@ -301,7 +301,7 @@ def rotate_caller_token(
 
 def revoke_caller_token(*, token_id: int, by: Actor, now: datetime) -> bool:
     """End one token at once; False if it had been revoked."""
-    with transaction.atomic():
+    with timeline.transaction():
         won = CallerToken.objects.filter(pk=token_id, revoked_at=None).update(revoked_at=now)
         if won:
             token = CallerToken.objects.select_related("caller__cluster").get(pk=token_id)

@@ -11,11 +11,10 @@ from functools import cached_property
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from decisions.models import COMMITTED, OPEN, Caller, Cluster, Decision, Eviction, Executor, Rule, Verdict
-from decisions.services import carryout, evictions, freezes, holds, moment, snapshots, verdicts
+from decisions.services import carryout, evictions, freezes, holds, moment, snapshots, timeline, verdicts
 from decisions.services.actors import Actor
 from decisions.services.asks import Ask
 from decisions.services.lookups import Looked, PodEdge, Sight, claimed
@@ -190,7 +189,7 @@ def _moment_is_over(row: Decision, edge: PodEdge) -> carryout.AskAgain | None:
 
 def _record(question: PodQuestion, seen: Looked, caller: Caller, edge: PodEdge, now: datetime) -> Answer:
     ask = _ask(question, seen, caller, edge)
-    with transaction.atomic():
+    with timeline.transaction():
         # Asked again, and held: whoever disarms withdraws what is on record, and this would come after it.
         if not holds.armed(caller.cluster_id):
             return OBSERVES

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache, partial
 
-from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from decisions.models import (
@@ -33,6 +32,7 @@ from decisions.services import (
     pace,
     policies,
     protections,
+    timeline,
     verdicts,
 )
 from decisions.services.clock import DATABASE, Clock
@@ -412,7 +412,7 @@ def why_not(row: Decision) -> str:
 
 def ask_again(row: Decision, attempt: int, objection: AskAgain, *, now: datetime) -> bool:
     """evicting → queued → none, and the verdict back to pending, in one transaction."""
-    with transaction.atomic():
+    with timeline.transaction():
         if not evictions.step_back(row.pk, attempt, why=objection.why, now=now):
             return False
         return verdicts.back_to_pending(

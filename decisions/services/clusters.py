@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from pydantic import ValidationError
 
 from decisions.models import OPEN, Cluster, ClusterSettings, Decision
@@ -55,7 +55,7 @@ def create(
     )
     _check(row)
     try:
-        with transaction.atomic():
+        with timeline.transaction():
             row.save(force_insert=True)
             timeline.audit("cluster added", at=now, by=by, cluster=row, subject=name, detail=_shown(row))
     except IntegrityError as error:
@@ -74,8 +74,8 @@ def change(*, cluster: Cluster, by: Actor, now: datetime, **fields: Any) -> Clus
     """
     if unknown := sorted(set(fields) - set(_FIELDS)):
         raise Invalid(f"A cluster has no field {unknown[0]}.", unknown[0])
-    with transaction.atomic():
-        row = Cluster.objects.select_for_update().get(pk=cluster.pk)
+    with timeline.transaction():
+        row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
         before = _shown(row)
         for name, value in fields.items():
             setattr(row, name, value.strip() if isinstance(value, str) else value)
@@ -96,8 +96,8 @@ def change_settings(*, cluster: Cluster, changes: Mapping[str, Any], by: Actor, 
     Raises:
         Invalid: a setting is unknown or out of range.
     """
-    with transaction.atomic():
-        row = Cluster.objects.select_for_update().get(pk=cluster.pk)
+    with timeline.transaction():
+        row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
         before = row.settings.model_dump(mode="json")
         wanted = {name: value for name, value in {**row.overrides, **changes}.items() if value is not None}
         row.overrides = _checked_overrides(wanted)
@@ -152,7 +152,7 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[st
 
 def arm(*, cluster: Cluster, by: Actor, now: datetime) -> Cluster:
     """From now on cycles make decisions, doors record, and what is allowed is carried out."""
-    with transaction.atomic():
+    with timeline.transaction():
         won = Cluster.objects.filter(pk=cluster.pk, armed=False).update(
             armed=True, armed_at=now, armed_by=by.name[:200]
         )
@@ -167,7 +167,7 @@ def disarm(*, cluster: Cluster, by: Actor, now: datetime) -> Cluster:
     The update locks the cluster's row, on which cycles wait before each decision they record: none of theirs
     can slip in between.
     """
-    with transaction.atomic():
+    with timeline.transaction():
         won = Cluster.objects.filter(pk=cluster.pk, armed=True).update(armed=False)
         if won:
             withdrawn = verdicts.withdraw(
@@ -192,7 +192,7 @@ def resume(*, cluster: Cluster, by: Actor, now: datetime) -> Cluster:
 
 
 def _set_paused(cluster: Cluster, *, to: bool, by: Actor, now: datetime) -> Cluster:
-    with transaction.atomic():
+    with timeline.transaction():
         if Cluster.objects.filter(pk=cluster.pk, paused=not to).update(paused=to):
             what = "paused" if to else "resumed"
             timeline.audit(what, at=now, by=by, cluster=cluster, subject=cluster.name)

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
-from django.db import transaction
 from django.db.models import Count, Q
 
 from decisions.models import (
@@ -24,7 +23,7 @@ from decisions.models import (
     Verdict,
 )
 from decisions.models.documents import Nominated
-from decisions.services import snapshots, verdicts
+from decisions.services import snapshots, timeline, verdicts
 from decisions.services.asks import POLICY_ASKER, Ask
 from decisions.services.cycle_asking import Heard, approval_required
 from decisions.services.cycle_row import CycleRow
@@ -226,7 +225,7 @@ class Recorder:
         ask = self._ask(nomination)
         if self.cycle.dry:
             return self._dry_line(nomination, ask)
-        with transaction.atomic():
+        with timeline.transaction():
             self.row.hold_armed()
             recorded = verdicts.record(ask=ask, now=self.row.now())
         return self._recorded_line(nomination, ask, recorded, owner_uid)

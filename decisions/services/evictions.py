@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import DateTimeField, Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Now
 
@@ -109,7 +109,7 @@ def queue_stranded(*, now: datetime, limit: int = 100) -> int:
 
 
 def _queue_stranded(row: Decision, now: datetime) -> bool:
-    with transaction.atomic():
+    with timeline.transaction():
         holds.pod(row.cluster_id, row.pod_uid)
         return queue(row.pk, not_before=row.not_before or now, now=now)
 
@@ -131,7 +131,7 @@ def tell(decision_id: int, *, by: Actor, now: datetime) -> bool:
 
 
 def _tell_first(decision_id: int, may_hear: "QuerySet[Decision]", by: Actor, now: datetime) -> bool:
-    with transaction.atomic():
+    with timeline.transaction():
         cluster = Cluster.objects.get(decisions=decision_id)
         first = may_hear.filter(eviction=Eviction.NONE, executor=Executor.ASKER).update(
             eviction=Eviction.DELEGATED,
@@ -153,7 +153,7 @@ def _tell_again(decision_id: int, may_hear: "QuerySet[Decision]", by: Actor, now
     count = {"told_count": F("told_count") + 1}
     if told.filter(noted_lately).update(**count):
         return True
-    with transaction.atomic():
+    with timeline.transaction():
         if told.exclude(noted_lately).update(**count, told_noted_at=now):
             times = Decision.objects.values_list("told_count", flat=True).get(pk=decision_id)
             timeline.append(decision_id, Event.TOLD, at=now, by=by, detail={"times": times})
@@ -177,7 +177,7 @@ def claim(
         limits: of the policy that runs; over one of them it stays queued and says which.
         now: the database's time: the lease is on that clock.
     """
-    with transaction.atomic():
+    with timeline.transaction():
         Cluster.objects.select_for_update(no_key=True, of=("self",)).get(decisions=decision_id)
         # Read behind the lock: whoever held it may have tried this one meanwhile.
         row = Decision.objects.select_related("cluster").get(pk=decision_id)
@@ -341,7 +341,7 @@ def write_result(decision_id: int, attempt: int, result: EvictionResult, *, now:
     None where nothing was written: somebody else took over (the lease had run out), or nobody knows what became
     of the call; then the lease runs out and the pod is looked up again.
     """
-    with transaction.atomic():
+    with timeline.transaction():
         holds.pod_of(decision_id)
         row = Decision.objects.get(pk=decision_id)
         target = _target(row, result)
@@ -470,7 +470,7 @@ def recover(row: Decision, look: PodLook, *, now: datetime) -> Eviction | None:
         columns |= {"accepted_at": now, "unconfirmed": True}
     if target == Eviction.EVICTED:
         columns |= {"ended_at": now, "settled_at": None if row.owner_uid else now}
-    with transaction.atomic():
+    with timeline.transaction():
         holds.pod(row.cluster_id, row.pod_uid)
         won = _move(
             row.pk,
@@ -496,7 +496,7 @@ def pod_is_gone(cluster_id: int, pod_uid: str, *, why: str, now: datetime) -> in
     by its own answer.
     """
     rows = Decision.objects.filter(OPEN, cluster_id=cluster_id, pod_uid=pod_uid).order_by("id")
-    with transaction.atomic():
+    with timeline.transaction():
         holds.pod(cluster_id, pod_uid)
         return sum(_pod_went(row, why, now) for row in rows)
 
@@ -540,7 +540,7 @@ def background_ended(row: Decision, *, nobody_started: bool, now: datetime) -> b
             accepted_at=None,
             not_before=None,
         )
-    with transaction.atomic():
+    with timeline.transaction():
         holds.pod(row.cluster_id, row.pod_uid)
         won = _move(
             row.pk,
@@ -584,7 +584,7 @@ def note_still_there(row: Decision, *, why: str, now: datetime) -> bool:
     said = row.events.filter(kind=Event.STILL_THERE, reason=why)
     if (said.filter(at__gte=since) if since else said).exists():
         return False
-    with transaction.atomic():
+    with timeline.transaction():
         won = Decision.objects.filter(pk=row.pk, eviction=row.eviction).update(message=why, updated_at=now)
         if won:
             timeline.append(row.pk, Event.STILL_THERE, at=now, reason=why)
@@ -601,10 +601,14 @@ def retry_failed(*, decision_id: int, by: Actor, reason: str = "", now: datetime
         Conflict: it has not failed; the cluster only observes; the pod is being evicted already; or a human
             has denied it since.
     """
-    with transaction.atomic():
+    with timeline.transaction():
         armed = holds.armed(Decision.objects.values_list("cluster_id", flat=True).get(pk=decision_id))
         holds.pod_of(decision_id)
-        row = Decision.objects.select_for_update(of=("self",)).select_related("cluster").get(pk=decision_id)
+        row = (
+            Decision.objects.select_for_update(no_key=True, of=("self",))
+            .select_related("cluster")
+            .get(pk=decision_id)
+        )
         if row.eviction != Eviction.FAILED or row.verdict != Verdict.ALLOWED:
             status = row.get_eviction_display().replace("_", " ")
             raise Conflict(row, f"Only a failed eviction can be tried again; this one is {status}.")
@@ -661,7 +665,7 @@ def go_on(*, decision_id: int, by: Actor, reason: str = "", now: datetime) -> De
     Raises:
         Conflict: it is not held.
     """
-    with transaction.atomic():
+    with timeline.transaction():
         row = Decision.objects.get(pk=decision_id)
         if not _release([decision_id], by=by, reason=reason or "go on", now=now):
             raise Conflict(row, "It is not held: nothing keeps it but its turn.")
@@ -679,7 +683,7 @@ def go_on(*, decision_id: int, by: Actor, reason: str = "", now: datetime) -> De
 
 def hold(decision_id: int, *, why: str, now: datetime) -> bool:
     """Mark a queued one as held, once, and say why."""
-    with transaction.atomic():
+    with timeline.transaction():
         won = Decision.objects.filter(pk=decision_id, eviction=Eviction.QUEUED, held="").update(
             held=why[:300], updated_at=now
         )
@@ -707,7 +711,7 @@ def hold_namespace(cluster_id: int, namespace: str, *, why: str, now: datetime) 
         cluster_id=cluster_id, namespace=namespace, eviction=Eviction.QUEUED, held=""
     )
     ids = list(queued.values_list("pk", flat=True))
-    with transaction.atomic():
+    with timeline.transaction():
         Decision.objects.filter(pk__in=ids, eviction=Eviction.QUEUED).update(cause=EvictionCause.RBAC)
         return sum(hold(pk, why=why, now=now) for pk in ids)
 
@@ -722,7 +726,7 @@ def _leave_namespace(cluster_id: int, namespace: str, *, now: datetime) -> None:
 
 def _release(ids: Iterable[int], *, by: Actor, reason: str, now: datetime) -> int:
     released = 0
-    with transaction.atomic():
+    with timeline.transaction():
         for pk in list(ids):
             held = Decision.objects.filter(pk=pk, eviction=Eviction.QUEUED).exclude(held="")
             if held.update(held="", cause="", updated_at=now):
@@ -751,7 +755,7 @@ def note_replacement(row: Decision, found: Replacement, *, now: datetime) -> boo
     ready = found.ready and (first or row.replacement_ready_at is None)
     if not (first or ready or node != row.replacement_node):
         return False
-    with transaction.atomic():
+    with timeline.transaction():
         Decision.objects.filter(pk=row.pk).update(
             replacement_uid=found.uid,
             replacement_name=found.name,
@@ -797,7 +801,7 @@ def _move(
     **columns: Any,
 ) -> bool:
     """One arrow: a conditional UPDATE of one decision, with its timeline entry in the same transaction."""
-    with transaction.atomic():
+    with timeline.transaction():
         won = Decision.objects.filter(only, pk=decision_id, eviction=frm).update(
             eviction=to, updated_at=now, **columns
         )

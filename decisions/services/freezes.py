@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from decisions.models import Cluster, Decision, Eviction, Freeze
 from decisions.services import timeline
@@ -30,7 +30,7 @@ def freeze(*, cluster: Cluster | None, by: Actor, reason: str, now: datetime) ->
         raise Invalid("Say why: everybody who waits will read it.", "reason")
     open_ones = Decision.objects.filter(cluster=cluster) if cluster else Decision.objects.all()
     try:
-        with transaction.atomic():
+        with timeline.transaction():
             row = Freeze.objects.create(
                 cluster=cluster,
                 reason=reason.strip()[:500],
@@ -48,7 +48,7 @@ def freeze(*, cluster: Cluster | None, by: Actor, reason: str, now: datetime) ->
 
 def lift(*, freeze_id: int, by: Actor, now: datetime) -> bool:
     """Lift a freeze; False if somebody else already did."""
-    with transaction.atomic():
+    with timeline.transaction():
         won = Freeze.objects.filter(pk=freeze_id, lifted_at=None).update(
             lifted_at=now, lifted_by=by.name[:200]
         )

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from decisions.models import Cluster, PolicyVersion
 from decisions.models.fields import fit
@@ -209,7 +209,7 @@ def store(
         if newest is not None and _same(newest, source, checked):
             return newest
         try:
-            with transaction.atomic():
+            with timeline.transaction():
                 return _add_version(
                     cluster, source, checked, by, now, number=newest.number + 1 if newest else 1
                 )

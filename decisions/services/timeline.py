@@ -4,10 +4,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from django.db.transaction import Atomic, atomic
+
 from decisions.models import AuditEntry, Cluster, DecisionEvent
 from decisions.services.actors import SYSTEM, Actor
 
 REASON_CHARS = 4096
+
+
+def transaction() -> Atomic:
+    """The transaction of a change, with its entries in the record: what writes both opens this one."""
+    return atomic()
 
 
 def append(

@@ -65,11 +65,11 @@ def record(*, ask: Ask, now: datetime) -> Record:
     """Put an ask on record: a new decision, or one more nomination of the open one. One, however many calls come."""
     for _ in range(3):
         try:
-            with transaction.atomic():
+            with timeline.transaction():
                 return _record_once(ask, now)
         except IntegrityError:
             continue  # Somebody recorded the same ask at the same moment: now it is there to be found.
-    with transaction.atomic():
+    with timeline.transaction():
         return _record_once(ask, now)
 
 
@@ -85,7 +85,7 @@ _KNOWN = (
 def _rows_of(ask: Ask) -> "QuerySet[Decision]":
     """Every decision of this asker about this pod, newest first; what is read of them is locked."""
     rows = Decision.objects.filter(cluster=ask.cluster, pod_uid=ask.pod_uid, asker=ask.asker)
-    return rows.select_for_update().only(*_KNOWN).order_by("-id")
+    return rows.select_for_update(no_key=True).only(*_KNOWN).order_by("-id")
 
 
 def _record_once(ask: Ask, now: datetime) -> Record:
@@ -327,7 +327,7 @@ def approve(*, decision_id: int, version: int, by: Actor, undo_seconds: float, n
         Changed: it is pending, but not in the version that was shown; says what changed.
         NotAllowed: ``prevent_self_review`` is on and this person started it.
     """
-    with transaction.atomic():
+    with timeline.transaction():
         holds.pod_of(decision_id)
         shown = (
             Decision.objects.select_related("cluster", "caller", "cycle")
@@ -367,7 +367,7 @@ def deny(
         Conflict, Changed: as for :func:`approve`.
     """
     reason = _required_reason(reason)
-    with transaction.atomic():
+    with timeline.transaction():
         shown = Decision.objects.select_related("cluster").get(pk=decision_id)
         won = _pending(decision_id, version, now).update(
             verdict=Verdict.DENIED,
@@ -388,7 +388,7 @@ def undo(*, decision_id: int, by: Actor, now: datetime) -> Decision:
     Raises:
         Conflict: the time is over, or it is not an approval any more; an override is taken back instead.
     """
-    with transaction.atomic():
+    with timeline.transaction():
         holds.pod_of(decision_id)
         shown = Decision.objects.select_related("cluster").get(pk=decision_id)
         since = now - timedelta(seconds=shown.cluster.settings.undo_seconds)
@@ -416,7 +416,7 @@ def take_back(
         Conflict: the eviction was already tried, or it is no longer an approval.
     """
     reason = _required_reason(reason)
-    with transaction.atomic():
+    with timeline.transaction():
         holds.pod_of(decision_id)
         shown = Decision.objects.select_related("cluster").get(pk=decision_id)
         told = evictions.recall(decision_id, now=now)
@@ -450,11 +450,11 @@ def override(*, decision_id: int, by: Actor, reason: str, pod_exists: bool, now:
             denial of the same asker holds.
     """
     reason = _required_reason(reason)
-    with transaction.atomic():
+    with timeline.transaction():
         armed = holds.armed(Decision.objects.values_list("cluster_id", flat=True).get(pk=decision_id))
         holds.pod_of(decision_id)
         shown = (
-            Decision.objects.select_for_update(of=("self",))
+            Decision.objects.select_for_update(no_key=True, of=("self",))
             .select_related("cluster", "caller")
             .get(pk=decision_id)
         )
@@ -540,7 +540,7 @@ def expire_due(*, now: datetime, limit: int = 500) -> int:
 
 def expire_one(decision_id: int, *, now: datetime) -> bool:
     """Expire one decision if its time is over and nothing irrevocable has begun."""
-    with transaction.atomic():
+    with timeline.transaction():
         row = Decision.objects.select_related("cluster").get(pk=decision_id)
         if row.expires_at is None or row.expires_at > now:
             return False
@@ -594,7 +594,7 @@ def withdraw_unarmed(*, now: datetime) -> int:
 
 
 def _withdraw_one(decision_id: int, *, why: str, by: Actor, now: datetime) -> bool:
-    with transaction.atomic():
+    with timeline.transaction():
         holds.pod_of(decision_id)
         evictions.recall(decision_id, now=now)
         won = Decision.objects.filter(OPEN, pk=decision_id, eviction=Eviction.NONE).update(
@@ -616,7 +616,7 @@ def back_to_pending(
     *, decision_id: int, why: str, changes: dict[str, tuple[str, str]], now: datetime
 ) -> bool:
     """The moment of an approval is over (fewer ready replicas, another policy …): ask again, with the difference."""
-    with transaction.atomic():
+    with timeline.transaction():
         holds.pod_of(decision_id)
         row = Decision.objects.select_related("cluster").get(pk=decision_id)
         evictions.recall(decision_id, now=now)
