@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from decisions.models import Cluster, Role
-from deschedui.demo.controlplane import ControlPlane
+from deschedui.demo.controlplane import WEB, WORKER, ControlPlane
 from tests.builders import make_cluster, make_user
 from tests.real.controlplane import RBAC, find_binaries
 
@@ -30,7 +30,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     Skipped with a reason where it is not built.
     """
     folder = tmp_path_factory.mktemp("controlplane")
-    with ControlPlane(find_binaries(), folder, manifests=RBAC) as plane:
+    with ControlPlane(find_binaries(), folder, manifests=RBAC, audit_users=(WEB, WORKER)) as plane:
         yield plane
 
 

@@ -37,14 +37,11 @@ _CONTROLLERS: Final = (
     "disruption,replicaset,deployment,daemonset,statefulset,job,serviceaccount,namespace,"
     "garbagecollector,nodelifecycle"
 )
-_AUDIT_POLICY: Final = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived"],
-    "rules": [
-        {"level": "RequestResponse", "resources": [{"group": "", "resources": ["pods/eviction"]}]},
-        {"level": "None"},
-    ],
+READY_AFTER: Final = "kwok.deschedui.test/ready-after"
+"""Annotation of a pod: how long it takes until it is Ready, as a Go duration (``4s``). Without it: no time."""
+_EVICTIONS: Final = {
+    "level": "RequestResponse",
+    "resources": [{"group": "", "resources": ["pods/eviction"]}],
 }
 # Where manifests of these kinds are created.
 _CREATED_AT: Final = {
@@ -112,6 +109,7 @@ class ControlPlane:
         users: further accounts, known by name and without any rights.
         apiserver_args: further arguments of the API server.
         scheduler_config: further fields of the scheduler's configuration, such as ``extenders``.
+        audit_users: whose every request stands in the audit log (without its body), beside all evictions.
     """
 
     def __init__(
@@ -123,9 +121,10 @@ class ControlPlane:
         users: Sequence[str] = (),
         apiserver_args: Sequence[str] = (),
         scheduler_config: dict[str, Any] | None = None,
+        audit_users: Sequence[str] = (),
     ) -> None:
         self.binaries, self.folder, self.manifests = binaries, folder, manifests
-        self.accounts = _accounts(users)
+        self.accounts, self._audit_users = _accounts(users), audit_users
         self._apiserver_args, self._scheduler_config = apiserver_args, scheduler_config or {}
         self._processes: list[tuple[str, subprocess.Popen[bytes], IO[bytes]]] = []
         self._guard: subprocess.Popen[bytes] | None = None
@@ -145,7 +144,7 @@ class ControlPlane:
 
     @property
     def audit_log(self) -> Path:
-        """One JSON line for each eviction call, written by the API server."""
+        """One JSON line for each eviction call and each call of ``audit_users``, written by the API server."""
         return self.folder / "audit.log"
 
     # ---- starting and stopping
@@ -292,7 +291,9 @@ class ControlPlane:
         self.folder.mkdir(parents=True, exist_ok=True)
         _write_private(self.folder / "tokens.csv", "".join(map(_token_line, self.accounts.values())))
         _write_keys(self.folder / "sa.key", self.folder / "sa.pub")
-        (self.folder / "audit-policy.yaml").write_text(json.dumps(_AUDIT_POLICY), encoding="utf-8")
+        policy = json.dumps(_audit_policy(self._audit_users))
+        (self.folder / "audit-policy.yaml").write_text(policy, encoding="utf-8")
+        _write_stages(self.binaries.parent / "stages", self.folder / "stages")
         scheduler = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
@@ -367,7 +368,7 @@ class ControlPlane:
         ]
 
     def _kwok_args(self) -> list[str]:
-        stages = sorted((self.binaries.parent / "stages").glob("*.yaml"))
+        stages = sorted((self.folder / "stages").glob("*.yaml"))
         return [
             f"--kubeconfig={self.kubeconfig('admin')}",
             "--manage-all-nodes=true",
@@ -414,6 +415,27 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait(timeout=10)
+
+
+def _audit_policy(users: Sequence[str]) -> dict[str, Any]:
+    everything = [{"level": "Metadata", "users": list(users)}] if users else []
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [_EVICTIONS, *everything, {"level": "None"}],
+    }
+
+
+def _write_stages(source: Path, target: Path) -> None:
+    """What kwok does in a kubelet's place; a pod that says so by an annotation takes its time to be Ready."""
+    target.mkdir(parents=True, exist_ok=True)
+    for file in sorted(source.glob("*.yaml")):
+        stage = yaml.safe_load(file.read_text(encoding="utf-8"))
+        if stage["metadata"]["name"] == "pod-ready":
+            after = {"expressionFrom": f'.metadata.annotations["{READY_AFTER}"]'}
+            stage["spec"]["delay"] = {"durationMilliseconds": 0, "durationFrom": after}
+        (target / file.name).write_text(yaml.safe_dump(stage), encoding="utf-8")
 
 
 def _token_line(account: Account) -> str:

@@ -94,10 +94,18 @@ class RealCluster:
         )
         return name
 
-    def pod(self, namespace: str, name: str, *, labels: Mapping[str, str] | None = None, **spec: Any) -> str:
+    def pod(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        **spec: Any,
+    ) -> str:
         """A pod without an owner; its UID."""
         body = {
-            "metadata": {"name": name, "labels": dict(labels or {})},
+            "metadata": {"name": name, "labels": dict(labels or {}), "annotations": dict(annotations or {})},
             "spec": {"containers": [_container()], **spec},
         }
         return str(self.post(f"/api/v1/namespaces/{namespace}/pods", body)["metadata"]["uid"])
@@ -124,9 +132,14 @@ class RealCluster:
 
     def audited(self, namespace: str) -> list[dict[str, Any]]:
         """What the API server's own audit log says about evictions in a namespace."""
-        lines = self.plane.audit_log.read_text(encoding="utf-8").splitlines()
-        entries = [json.loads(line) for line in lines]
-        return [entry for entry in entries if entry["objectRef"].get("namespace") == namespace]
+        about = [entry for entry in self.audit() if entry.get("objectRef", {}).get("namespace") == namespace]
+        return [entry for entry in about if entry["objectRef"].get("subresource") == "eviction"]
+
+    def audit(self, since: int = 0) -> list[dict[str, Any]]:
+        """The API server's audit log from a byte on: all evictions, and every call of our accounts."""
+        with self.plane.audit_log.open("rb") as log:
+            log.seek(since)
+            return [json.loads(line) for line in log if line.endswith(b"\n")]
 
     @contextmanager
     def webhook(self, configuration: dict[str, Any]) -> Iterator[None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deschedui.demo.controlplane import ControlPlane, ControlPlaneError
+from deschedui.demo.controlplane import READY_AFTER, WEB, ControlPlane, ControlPlaneError
 from tests.real.controlplane import ROOT, RealCluster, find_binaries
 
 pytestmark = pytest.mark.real
@@ -79,3 +79,20 @@ def test_tokens_are_readable_by_their_owner_alone(real: RealCluster) -> None:
         real.plane.folder / "sa.key",
     ):
         assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_pod_takes_its_time_to_be_ready_where_it_says_so(real: RealCluster, shared_node: str) -> None:
+    namespace = real.namespace()
+    real.pod(namespace, "fast", nodeName=shared_node)
+    real.pod(namespace, "slow", annotations={READY_AFTER: "3s"}, nodeName=shared_node)
+    started = time.monotonic()
+    assert [pod["metadata"]["name"] for pod in real.ready_pods(namespace, 1)] == ["fast"]
+    real.ready_pods(namespace, 2)
+    assert time.monotonic() - started > 2
+
+
+def test_every_call_of_our_accounts_stands_in_the_audit_log(real: RealCluster) -> None:
+    namespace = real.namespace()
+    real.client("web").list_pdbs(namespace)
+    calls = [entry for entry in real.audit() if entry["objectRef"].get("namespace") == namespace]
+    assert [(entry["verb"], entry["user"]["username"]) for entry in calls] == [("list", WEB)]
