@@ -21,6 +21,7 @@ from decisions.models.enums import (
     Verdict,
 )
 from decisions.models.running import AuditEntry, Heartbeat, Preference, TeamReason
+from decisions.models.sessions import Session
 from decisions.models.settings import ClusterSettings
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "Role",
     "RoleBinding",
     "Rule",
+    "Session",
     "Snapshot",
     "TeamReason",
     "Verdict",

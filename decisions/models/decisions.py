@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
-from decisions.models.access import Caller
+from decisions.models.access import ApiToken, Caller
 from decisions.models.clusters import Cluster, PolicyVersion
 from decisions.models.cycles import Cycle
 from decisions.models.enums import ENDED, OCCUPYING, Event, Eviction, Executor, Rule, Verdict
@@ -85,6 +85,9 @@ class Decision(models.Model):
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
     )
     decided_by_name = BoundedText(max_length=200, blank=True, help_text="Also says when it was a token.")
+    decided_with = models.ForeignKey(
+        ApiToken, models.SET_NULL, null=True, blank=True, related_name="+", help_text="The token, if it was one."
+    )
     decided_at = models.DateTimeField(null=True, blank=True)
     decision_reason = BoundedText(max_length=4096, blank=True)
     override = models.BooleanField(default=False)
