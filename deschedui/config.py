@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from deschedui import refusals
+
 PREFIX = "DESCHEDUI_"
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -31,8 +33,16 @@ class Environment(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    secret_key: str = Field("", description="Signs sessions and forms. Required unless DEBUG is on.")
-    debug: bool = Field(default=False, description="Django's debug pages. Never in production.")
+    secret_key: str = Field(
+        "",
+        repr=False,
+        description="Signs sessions and forms. Required unless DEBUG is on; 50 characters or more.",
+    )
+    debug: bool = Field(default=False, description="Django's debug pages. Refused outside the demo.")
+    demo: bool = Field(
+        default=False,
+        description="A demo or a developer's machine: what is refused at an installation's start is let through.",
+    )
     allowed_hosts: Words = Field(
         ("localhost", "127.0.0.1", "[::1]"), description="Host names that pages and API answer to."
     )
@@ -45,19 +55,33 @@ class Environment(BaseModel):
     database_url: str = Field(
         f"sqlite:///{ROOT / 'var' / 'deschedui.sqlite3'}",
         pattern=r"^(sqlite:///|postgres(ql)?://)",
+        repr=False,
         description="sqlite:///<path>, or postgresql://user:password@host:port/name.",
     )
     broker_url: str = Field(
         f"filesystem://{ROOT / 'var' / 'broker'}",
-        pattern=r"^(redis|rediss|filesystem|memory)://",
-        description="redis://host:6379/0 in production; filesystem://<folder> for one machine.",
+        pattern=r"^(redis|rediss|redis\+socket|filesystem|memory)://",
+        repr=False,
+        description="redis://:password@host:6379/0 in production; filesystem://<folder> for one machine.",
     )
     static_root: str = Field(
         str(ROOT / "staticfiles"),
         description="Where collectstatic puts what pages load; empty there: the sources.",
     )
     behind_https: bool = Field(
-        default=False, description="A proxy ends TLS and sets X-Forwarded-Proto; cookies get Secure."
+        default=False,
+        description="A proxy ends TLS and sets X-Forwarded-Proto; cookies get Secure, http is sent on to https.",
+    )
+    hsts_seconds: int = Field(
+        365 * 24 * 3600,
+        ge=0,
+        description="Behind HTTPS: how long browsers insist on it, for subdomains too; 0: they are not told to.",
+    )
+    web_processes: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Web processes on this database, all together; more than one needs PostgreSQL.",
     )
     time_zone: str = Field("UTC", description="Time zone of people who chose none.")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level logged.")
@@ -129,10 +153,13 @@ def load(environ: Mapping[str, str]) -> Environment:
         env = Environment.model_validate(values)
     except ValidationError as failure:
         problems += [_sentence(error) for error in failure.errors()]
-    if not problems and not env.secret_key and not env.debug:
+        bad = {error["loc"][0] for error in failure.errors()}
+        env = Environment.model_validate({name: values[name] for name in values if name not in bad})
+    if not env.secret_key and not env.debug and not any("SECRET_KEY" in problem for problem in problems):
         problems.append(
             f"{PREFIX}SECRET_KEY: must be set (or {PREFIX}SECRET_KEY_FILE) unless {PREFIX}DEBUG is on"
         )
+    problems += refusals.objections(env, environ)
     if problems:
         raise ConfigurationError("\n".join(problems))
     return env

@@ -1,33 +1,61 @@
-"""Logging that never shows a door's token: a path token lets its bearer ask (design.md section 6)."""
+"""What is logged shows no secret: each finished line, its traceback included, goes through :mod:`deschedui.masking`."""
 
 import logging
-import re
-from collections.abc import MutableMapping
+import sys
+import threading
+import traceback
+from collections.abc import Iterable, MutableMapping
+from types import TracebackType
 from typing import Any
 
-# Doubled slashes are read like single ones, and whoever mistypes the address has sent the token all the same.
-_DOOR_PATH = re.compile(r"(/doors/+)(?!evict\b)[^/\s?\"']+(/|\b)", re.IGNORECASE)
+from deschedui import masking
+from deschedui.masking import door_tokens as mask_door_tokens
+
+__all__ = ["MaskDoorTokens", "hide", "mask", "mask_door_tokens", "mask_event", "mask_line", "mask_uncaught"]
+
+# Secrets of this process that nothing else would recognise, such as the database's password; see hide().
+_known = masking.Known(())
 
 
-def mask_door_tokens(text: str) -> str:
-    """Replace the token in every ``/doors/<token>/…`` of ``text``."""
-    return _DOOR_PATH.sub(r"\1***\2", text)
+def hide(values: Iterable[str]) -> None:
+    """From now on these values are hidden in whatever is logged or reported, whatever they look like."""
+    global _known  # noqa: PLW0603 - the settings say it once, for the whole process
+    _known = masking.Known(value for value in values if value)
+
+
+def mask(text: str) -> str:
+    """A text as it may be logged, printed or mailed."""
+    return _known.hide(masking.masked(text))
 
 
 def mask_event(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog processor: masks what is about to be written, tracebacks included."""
+    """A structlog processor: masks the fields of an event, nested ones too, before they are rendered."""
     for key, value in event.items():
-        if isinstance(value, str):
-            event[key] = mask_door_tokens(value)
+        event[key] = _masked_field(value)
     return event
 
 
+def _masked_field(value: Any) -> Any:
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {_masked_field(key): _masked_field(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked_field(item) for item in value]
+    return value
+
+
+def mask_line(_logger: Any, _name: str, line: str) -> str:
+    """The last structlog processor: masks the finished line, so that nothing in it was overlooked."""
+    return mask(line)
+
+
 class MaskDoorTokens(logging.Filter):
-    """Masks path tokens in messages and their arguments before any handler writes them."""
+    """Masks messages and their arguments for handlers whose formatter is not ours, such as one that sends mail."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.msg, str):
-            record.msg = mask_door_tokens(record.msg)
+            record.msg = mask(record.msg)
         if isinstance(record.args, tuple):
             record.args = tuple(_masked(arg) for arg in record.args)
         elif record.args:
@@ -39,5 +67,32 @@ def _masked(value: Any) -> Any:
     """A number stays a number; what becomes text only when it is written (an exception, a path) is looked at too."""
     if value is None or isinstance(value, int | float):
         return value
-    masked = mask_door_tokens(str(value))
+    masked = mask(str(value))
     return value if masked == str(value) else masked
+
+
+# --- what nobody catches ----------------------------------------------------------------------------------
+
+
+def mask_uncaught() -> None:
+    """Also mask the traceback that Python itself writes when an exception ends a process or a thread."""
+    sys.excepthook = _write_masked
+    threading.excepthook = _write_thread
+    sys.unraisablehook = _write_unraisable
+
+
+def _write_masked(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    sys.stderr.write(mask("".join(traceback.format_exception(kind, error, trace))))
+
+
+def _write_thread(args: threading.ExceptHookArgs) -> None:
+    if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
+        name = args.thread.name if args.thread else "?"
+        sys.stderr.write(f"Exception in thread {name}:\n")
+        _write_masked(args.exc_type, args.exc_value, args.exc_traceback)
+
+
+def _write_unraisable(args: "sys.UnraisableHookArgs") -> None:
+    if args.exc_value is not None:
+        sys.stderr.write(f"{args.err_msg or 'Exception ignored in'}: ")
+        _write_masked(args.exc_type, args.exc_value, args.exc_traceback)

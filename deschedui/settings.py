@@ -10,14 +10,15 @@ from urllib.parse import unquote, urlsplit
 import structlog
 from csp.constants import NONE, SELF
 
-from deschedui import config
-from deschedui.logs import mask_event
+from deschedui import config, refusals
+from deschedui.logs import hide, mask_event, mask_line
 
 try:
     ENV = config.load(os.environ)
 except config.ConfigurationError as error:
     sys.exit(f"deschedui cannot start; set these environment variables right:\n{error}")
 
+hide(refusals.secrets_of(ENV))
 BASE_DIR = config.ROOT
 SECRET_KEY = ENV.secret_key or "only-for-debug"
 DEBUG = ENV.debug
@@ -136,6 +137,13 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENV.behind_https
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ENV.behind_https else None
+SECURE_SSL_REDIRECT = ENV.behind_https
+# Probes come from the kubelet, past the proxy. Doors stand in front of Django and redirect nobody.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^livez$"]
+SECURE_HSTS_SECONDS = ENV.hsts_seconds if ENV.behind_https else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = ENV.behind_https
+# Preloading is a promise for a whole registered domain, made in a list outside; one of its hosts does not make it.
+SILENCED_SYSTEM_CHECKS = ["security.W021"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
@@ -195,23 +203,37 @@ LOGGING = {
             ],
             "processors": [
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                mask_event,
                 *(
                     [structlog.dev.ConsoleRenderer(colors=False)]
                     if DEBUG
-                    else [
-                        structlog.processors.format_exc_info,
-                        mask_event,
-                        structlog.processors.JSONRenderer(),
-                    ]
+                    else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
                 ),
+                mask_line,
             ],
         }
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["mask"]}},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["mask"]},
+        # Mails nobody unless ADMINS is set; its traceback is DEFAULT_EXCEPTION_REPORTER's.
+        "mail_admins": {
+            "class": "django.utils.log.AdminEmailHandler",
+            "level": "ERROR",
+            "formatter": "line",
+            "filters": ["mask"],
+        },
+    },
     "root": {"handlers": ["console"], "level": ENV.log_level},
-    # Each tick would write three lines to say that nothing was due.
     "loggers": {
-        name: {"level": "DEBUG" if ENV.log_level == "DEBUG" else "WARNING"}
-        for name in ("celery.app.trace", "celery.worker.strategy", "celery.beat")
+        "django": {"handlers": ["mail_admins"], "level": "INFO"},
+        # uvicorn gives these handlers of its own, which know no masking; ours write instead.
+        **{name: {"handlers": [], "propagate": True} for name in ("uvicorn", "uvicorn.error", "uvicorn.access")},
+        # Each tick would write three lines to say that nothing was due.
+        **{
+            name: {"level": "DEBUG" if ENV.log_level == "DEBUG" else "WARNING"}
+            for name in ("axes", "celery.app.trace", "celery.worker.strategy", "celery.beat")
+        },
     },
 }
+DEFAULT_EXCEPTION_REPORTER = "deschedui.reports.Reporter"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "deschedui.reports.Filter"

@@ -48,6 +48,7 @@ class Demo:
     def environment(self) -> dict[str, str]:
         """What configures deschedui, as an installation of yours would."""
         return {
+            "DESCHEDUI_DEMO": "1",
             "DESCHEDUI_SECRET_KEY": secrets.token_urlsafe(48),
             "DESCHEDUI_PUBLIC_URL": self.url,
             "DESCHEDUI_DATABASE_URL": f"sqlite:///{self.folder / 'deschedui.sqlite3'}",

@@ -5,25 +5,20 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_BREAKS: Final = re.compile(r"[\s\x85\u2028\u2029]+")
-# Control and format characters (bidirectional overrides turn a sentence around), and lone surrogates,
-# which no database and no UTF-8 encoder takes.
-_UNSAFE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
-)
+from deschedui import masking
+from deschedui.text import visible
+
+_BREAKS: Final = re.compile(r"[ \t\r\n]+")
 _URL: Final = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20}://)(?P<user>[^\s/@\"']*@)?(?P<host>[^\s/?#\"']+)"
     r"(?P<rest>[^\s\"']*)"
 )
-_DOOR: Final = re.compile(r"/doors/+[^/\s\"'?#]+(?=/|[\s\"'?#]|$)", re.IGNORECASE)
-_USER: Final = re.compile(r"(?<=://)[^\s/@\"']*@")
-_BEARER: Final = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 
 
 def one_line(value: str, limit: int) -> str:
-    """The text on one line of at most ``limit`` characters; a cut shows as ``…``."""
+    """The text on one line of at most ``limit`` characters, hidden ones as escapes; a cut shows as ``…``."""
     # Far longer texts are cut before the patterns run, so that their length costs nothing.
-    short = _UNSAFE.sub("", _BREAKS.sub(" ", value[: limit * 4 + 64])).strip()
+    short = visible(_BREAKS.sub(" ", value[: limit * 4 + 64])).strip()
     return short if len(short) <= limit else f"{short[: limit - 1].rstrip()}…"
 
 
@@ -42,9 +37,8 @@ def mask_urls(value: str) -> str:
 
 
 def mask_secrets(value: str) -> str:
-    """Mask what carries a secret by its form: door tokens, ``user:password@`` and ``Bearer …``."""
-    masked = _USER.sub("…@", _DOOR.sub("/doors/…", value))
-    return _BEARER.sub(lambda found: f"{found[1]} …", masked)
+    """Mask what carries a secret by its form: door tokens, ``user:password@``, ``Bearer …`` and their like."""
+    return masking.masked(value)
 
 
 def sentence(value: str, limit: int = 1000) -> str:

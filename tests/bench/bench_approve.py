@@ -89,7 +89,7 @@ def _measure(folder: Path, broker: str) -> Measured:
         "DESCHEDUI_DATABASE_URL": f"sqlite:///{folder / 'bench.sqlite3'}",
         "DESCHEDUI_BROKER_URL": broker,
         "DESCHEDUI_LOG_LEVEL": "WARNING",
-        "DESCHEDUI_SECRET_KEY": secrets.token_urlsafe(32),
+        "DESCHEDUI_SECRET_KEY": secrets.token_urlsafe(48),
         "DJANGO_SETTINGS_MODULE": "tests.bench.installation",
     }
     with demo_cluster(folder, recorder, BENCH_ARRIVALS=str(arrivals)) as cluster, cluster.client() as client:
