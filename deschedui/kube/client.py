@@ -38,6 +38,7 @@ from deschedui.kube.eviction import (
     interpret,
     resolve,
 )
+from deschedui.kube.leases import LeaseClaim, LeaseView, lease_body, lease_view
 from deschedui.kube.lists import HasMeta, Listing, PodBrief, RawListing, SnapshotLists, decode_as, read_all
 from deschedui.kube.text import one_line
 from deschedui.kube.wire import Call, Wire
@@ -390,6 +391,35 @@ class ClusterClient:
         call = Call("POST", path, self.timeouts.write, body=msgspec.json.encode(event.body()))
         self._read(f"create an event on pod {event.namespace}/{event.name}", call, lane=Lane.WORK)
 
+    # ---- the Lease
+
+    def read_lease(self, namespace: str, name: str) -> LeaseView | None:
+        """The Lease as it is now; ``None`` where there is none (or no such namespace)."""
+        data = self._find(f"read Lease {namespace}/{name}", _item(_LEASES, "leases", namespace, name))
+        return None if data is None else lease_view(data)
+
+    def create_lease(self, namespace: str, name: str, claim: LeaseClaim) -> LeaseView:
+        """Make the Lease.
+
+        Raises:
+            Conflict: there is one.
+            NotFound: there is no such namespace; and what every write can raise.
+        """
+        body = msgspec.json.encode(lease_body(namespace, name, claim))
+        call = Call("POST", _collection(_LEASES, "leases", namespace), self.timeouts.write, body=body)
+        return lease_view(self._read(f"create Lease {namespace}/{name}", call))
+
+    def update_lease(self, namespace: str, name: str, claim: LeaseClaim, *, seen: LeaseView) -> LeaseView:
+        """Write the Lease over exactly the version that was seen.
+
+        Raises:
+            Conflict, NotFound: it is another one by now, or gone; and what every write can raise. After
+                ``Unreachable`` it may have been written.
+        """
+        body = msgspec.json.encode(lease_body(namespace, name, claim, instead_of=seen))
+        call = Call("PUT", _item(_LEASES, "leases", namespace, name), self.timeouts.write, body=body)
+        return lease_view(self._read(f"update Lease {namespace}/{name}", call))
+
     # ---- sending
 
     def _get(self, what: str, path: str) -> bytes:
@@ -417,6 +447,7 @@ class ClusterClient:
         raise failure
 
 
+_LEASES: Final = "apis/coordination.k8s.io/v1"
 _LISTED: Final = {
     "pods": "api/v1",
     "nodes": "api/v1",

@@ -34,6 +34,7 @@ class Resource:
     generation: bool = True
     returns_deleted: bool = False
     in_all: bool = False
+    versioned: bool = False  # an update must say which version it replaces
     fields: tuple[str, ...] = _NAMES
 
     @property
@@ -112,6 +113,7 @@ STATEFUL_SETS = Resource("apps", "statefulsets", "StatefulSet", short=("sts",), 
 DAEMON_SETS = Resource("apps", "daemonsets", "DaemonSet", short=("ds",), in_all=True)
 JOBS = Resource("batch", "jobs", "Job", in_all=True)
 BUDGETS = Resource("policy", "poddisruptionbudgets", "PodDisruptionBudget", short=("pdb",))
+LEASES = Resource("coordination.k8s.io", "leases", "Lease", status=False, generation=False, versioned=True)
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io",
     "priorityclasses",
@@ -135,6 +137,7 @@ RESOURCES = (
     DAEMON_SETS,
     JOBS,
     BUDGETS,
+    LEASES,
     PRIORITY_CLASSES,
 )
 BY_PATH = {(r.group, r.version, r.plural): r for r in RESOURCES}

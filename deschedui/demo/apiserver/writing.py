@@ -60,11 +60,28 @@ def update(store: Store, call: Call) -> Reply:
     resource = call.resource
     obj = read_object(call, resource.kind, resource.group_version)
     _same_name(obj, call)
-    old = found(store, call)
     uid = obj["metadata"].get("uid")
+    _check_version(store, call, obj["metadata"], uid)
+    old = found(store, call)
     if uid and uid != old.obj["metadata"]["uid"]:
         raise errors.conflict(resource.plural, call.name, _other_uid(call, uid, old))
     return _replace(store, call, old, incoming(resource, obj), dry=call.dry_run("UpdateOptions"))
+
+
+def _check_version(store: Store, call: Call, meta: Json, uid: str | None) -> None:
+    """A kind whose updates must say which version they replace: without one 422; a deleted one is no version, 409."""
+    if not call.resource.versioned:
+        return
+    if store.get(table_of(call.resource), call.key) is None and uid:
+        gone = Stored({"metadata": {"uid": ""}}, b"", 0)
+        raise errors.conflict(call.resource.plural, call.name, _other_uid(call, uid, gone))
+    if not meta.get("resourceVersion"):
+        cause = errors.Cause(
+            "FieldValueInvalid",
+            "Invalid value: 0: must be specified for an update",
+            "metadata.resourceVersion",
+        )
+        raise errors.invalid(call.resource.kind, call.resource.group, call.name, [cause])
 
 
 def _other_uid(call: Call, uid: str, old: Stored) -> str:
