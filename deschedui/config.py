@@ -83,6 +83,16 @@ class Environment(BaseModel):
         le=64,
         description="Web processes on this database, all together; more than one needs PostgreSQL.",
     )
+    trusted_proxies: int = Field(
+        0,
+        ge=0,
+        le=8,
+        description="Proxies in front of web that append to X-Forwarded-For; 0: that header is not read.",
+    )
+    session_idle_hours: float = Field(
+        8.0, gt=0, le=24, description="A session ends after so long without a person's doing; polls are none."
+    )
+    session_hours: float = Field(12.0, gt=0, le=168, description="A session ends so long after signing in.")
     time_zone: str = Field("UTC", description="Time zone of people who chose none.")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level logged.")
     cluster_name: str = Field("", max_length=63, description="Made at the first start: the cluster's name.")
@@ -114,6 +124,11 @@ class Environment(BaseModel):
         le=60,
         description="Wait between an approval by API and the eviction; pages have the cluster's.",
     )
+
+    @property
+    def served_by_https(self) -> bool:
+        """Whether people reach the pages by HTTPS: what cookies, their names and redirects depend on."""
+        return self.behind_https or self.public_url.startswith("https://")
 
 
 def _raw_values(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

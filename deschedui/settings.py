@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -28,10 +29,10 @@ CSRF_TRUSTED_ORIGINS = list(ENV.trusted_origins)
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
-    "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
+    "axes",
     "csp",
     "django_htmx",
     "django_filters",
@@ -50,15 +51,16 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.gzip.GZipMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "decisions.web.middleware.LoginForFragments",
+    "decisions.web.middleware.Sessions",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "decisions.web.middleware.PlainAddresses",
-    "decisions.web.middleware.LoginForFragments",
     "decisions.web.middleware.PersonsTimeZone",
+    "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "deschedui.urls"
@@ -116,6 +118,22 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+# Sign-ins: so many failures for a name from one address, four times as many for a name from anywhere, within the time.
+AXES_HANDLER = "decisions.web.throttle.Handler"
+AXES_LOCKOUT_PARAMETERS = ["username", ["username", "ip_address"]]
+AXES_FAILURE_LIMIT = 5
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # Or whoever goes on trying keeps the owner out for ever.
+AXES_RESET_ON_SUCCESS = True
+AXES_CLIENT_IP_CALLABLE = "decisions.web.throttle.address_of"
+AXES_LOCKOUT_CALLABLE = "decisions.web.throttle.refused"
+AXES_DISABLE_ACCESS_LOG = True  # The record has the sign-ins.
+AXES_ENABLE_ADMIN = AXES_VERBOSE = False
+
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "inbox"
 LOGOUT_REDIRECT_URL = "login"
@@ -133,9 +151,19 @@ if not STATIC_ROOT.exists():
 # A checkout in which nobody collected them serves the sources; those must not change while it runs.
 WHITENOISE_USE_FINDERS = not any(STATIC_ROOT.iterdir())
 
-SESSION_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENV.behind_https
+# Served by HTTPS, cookies are Secure and bear the prefix with which a browser takes them from this very host by HTTPS
+# only. The demo on loopback has no HTTPS, and a browser refuses the prefix without Secure: there they go without both.
+_COOKIES = "__Host-deschedui" if ENV.served_by_https else "deschedui"
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_COOKIES}-session", f"{_COOKIES}-csrf"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENV.served_by_https
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True  # Our scripts take the token from the page.
+# Lax: a link in a chat must find the reader signed in. Nothing changes by GET.
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = "/"
+SESSION_COOKIE_DOMAIN = CSRF_COOKIE_DOMAIN = None
+SESSION_ENGINE = "decisions.services.sessions"
+SESSION_COOKIE_AGE = int(ENV.session_hours * 3600)  # The server ends it earlier: see decisions.services.sessions.
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"  # No third cookie.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ENV.behind_https else None
 SECURE_SSL_REDIRECT = ENV.behind_https
 # Probes come from the kubelet, past the proxy. Doors stand in front of Django and redirect nobody.

@@ -86,7 +86,12 @@ class Decision(models.Model):
     )
     decided_by_name = BoundedText(max_length=200, blank=True, help_text="Also says when it was a token.")
     decided_with = models.ForeignKey(
-        ApiToken, models.SET_NULL, null=True, blank=True, related_name="+", help_text="The token, if it was one."
+        ApiToken,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The token, if it was one.",
     )
     decided_at = models.DateTimeField(null=True, blank=True)
     decision_reason = BoundedText(max_length=4096, blank=True)

@@ -10,7 +10,9 @@ from django.db import models
 class Session(AbstractBaseSession):
     """One signed-in browser. Its key is kept hashed: who reads the database cannot take a session over."""
 
-    session_key = models.CharField(primary_key=True, max_length=64, help_text="SHA-256 of the cookie's value.")
+    session_key = models.CharField(
+        primary_key=True, max_length=64, help_text="SHA-256 of the cookie's value."
+    )
     account = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+", help_text="Empty: nobody yet."
     )

@@ -1,19 +1,49 @@
-"""What every page's request goes through: a login that does not end up inside a table row, and a person's zone."""
+"""What every page's request goes through: its session, a login that does not end up inside a table row, a zone."""
 
 from collections.abc import Callable
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.views import redirect_to_login
+from django.contrib.sessions.exceptions import SessionInterrupted
+from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import resolve_url
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 
 from decisions.models import Preference
-from decisions.web.pages import is_fragment
+from decisions.web.pages import came_from, is_fragment
 
 Next = Callable[[HttpRequest], HttpResponseBase]
+# Asked by our scripts, not by a person. Known by their address: a header could be left out, or sent by anybody.
+POLLS = frozenset({"live"})
+
+
+class Sessions(SessionMiddleware):
+    """Django's sessions, with two differences.
+
+    What a person does prolongs the session, what polls does not, nor does the API. One that was ended while its last
+    request ran (by that very request, where people take a role from themselves) leads to the login, not to an error.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        """Note that somebody was there; write the session and its cookie."""
+        if _is_a_persons(request) and request.session.accessed and SESSION_KEY in request.session:
+            request.session.touch(timezone.now())  # type: ignore[attr-defined]  # ours: settings.SESSION_ENGINE
+        try:
+            return super().process_response(request, response)
+        except SessionInterrupted:
+            answer = redirect_to_login(came_from(request), f"{resolve_url(settings.LOGIN_URL)}?because=ended")
+            answer.delete_cookie(settings.SESSION_COOKIE_NAME, samesite="Lax")
+            return answer
+
+
+def _is_a_persons(request: HttpRequest) -> bool:
+    match = request.resolver_match
+    return match is not None and match.url_name not in POLLS and not request.path.startswith("/api/")
 
 
 class LoginForFragments:

@@ -8,6 +8,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", inbox.inbox, name="inbox"),
     path("login", account.Login.as_view(), name="login"),
     path("logout", account.Logout.as_view(), name="logout"),
+    path("password", account.password, name="password"),
     path("live/<slug:what>", live.live, name="live"),
     path("bulk/", bulk.bulk, name="bulk"),
     path("bulk/summary", bulk.summary, name="bulk-summary"),

@@ -205,7 +205,7 @@ def _approve(client: httpx.Client, decision: Decision) -> None:
     answer = client.post(
         f"/api/v1/decisions/{decision['id']}/approve/",
         json={"version": decision["version"]},
-        headers={"X-CSRFToken": client.cookies["csrftoken"]},
+        headers={"X-CSRFToken": client.cookies["deschedui-csrf"]},
     )
     if answer.status_code != 200:
         raise Failed(f"approving gave {answer.status_code}: {answer.text[:500]}")

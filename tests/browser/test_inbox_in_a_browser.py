@@ -292,7 +292,7 @@ def test_a_session_that_ended_leads_to_the_login_and_approves_nothing(
     mine = window(ada)
     page = mine.go("/?group=node")
     mine.context.route("**/live/**", lambda route: route.abort())
-    csrf = [cookie for cookie in mine.context.cookies() if cookie.get("name") == "csrftoken"]
+    csrf = [cookie for cookie in mine.context.cookies() if cookie.get("name") == "deschedui-csrf"]
     mine.context.clear_cookies()
     mine.context.add_cookies(csrf)  # type: ignore[arg-type]
     page.get_by_role("button", name=re.compile("^Approve: ")).click()
