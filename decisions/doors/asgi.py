@@ -7,18 +7,17 @@ and a no unless a yes is on record.
 """
 
 import asyncio
-import json
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, close_old_connections
+from django.db import DatabaseError, InterfaceError, close_old_connections, connections
 from django.http.request import split_domain_port, validate_host
 
-from decisions.doors import extender
+from decisions.doors import addresses, extender, refusals
 from deschedui.logs import mask_door_tokens
 
 Scope = MutableMapping[str, Any]
@@ -28,8 +27,8 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 Decide = Callable[[extender.Knock, bytes], Awaitable[dict[str, Any]]]
 
-# How long a caller waits whose timeout we do not know: an unknown token, or its first call here.
-UNKNOWN_CALLER_SECONDS = 3.0
+# How long a caller waits whose timeout we have not learned (yet): its token is unknown, or was not looked up.
+UNKNOWN_CALLER_SECONDS = 1.0
 MARGIN_SECONDS = 0.5
 
 log = logging.getLogger(__name__)
@@ -37,6 +36,10 @@ log = logging.getLogger(__name__)
 
 class TooLarge(Exception):  # noqa: N818 - it is told to the caller as a reason
     """The body is larger than a door reads."""
+
+
+class CutOff(Exception):  # noqa: N818 - nobody hears it, as a rule
+    """The connection ended before the body did."""
 
 
 Door = Callable[..., dict[str, Any]]
@@ -62,27 +65,52 @@ def with_doors(
         return asyncio.get_running_loop().run_in_executor(pool, _decide, door, knock, body)
 
     async def route(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _segments(scope)[:1] == ("doors",):
+        if scope["type"] != "http":
+            await application(scope, receive, send)
+        elif addresses.door(scope.get("path", "")) is not None:
             await _serve(scope, receive, send, decide, unknown_caller_seconds)
+        elif _is_lost(scope):
+            await _send(send, refusals.refusal("this address is no door; ask at /doors/ and your verb"))
         else:
             await application(scope, receive, send)
 
     return route
 
 
-def _headers(scope: Scope) -> dict[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+def learn_callers() -> None:
+    """Learn at the start how long callers wait; with the database away it is learned from each that asks."""
+    try:
+        extender.learn()
+    except Exception as error:  # noqa: BLE001 - the process serves without it too
+        log.warning("door: callers' timeouts are not known yet: %s", mask_door_tokens(str(error))[:300])
+    finally:
+        connections.close_all()
 
 
-def _segments(scope: Scope) -> tuple[str, ...]:
-    return tuple(part for part in scope.get("path", "").split("/") if part)
+def _is_lost(scope: Scope) -> bool:
+    """Whether a caller seems to ask at a wrong address: outside the API nothing else posts JSON or a bearer token.
+
+    Django's 404 or 403 would be its permission to evict.
+    """
+    if scope["method"] != "POST" or scope.get("path", "").startswith("/api/"):
+        return False
+    json = "json" in _header(scope, b"content-type").lower()
+    return json or _header(scope, b"authorization").lower().startswith("bearer ")
+
+
+def _values(scope: Scope, wanted: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == wanted]
+
+
+def _header(scope: Scope, wanted: bytes) -> str:
+    return next(iter(_values(scope, wanted)), "")
 
 
 def _knock(scope: Scope) -> extender.Knock:
     return extender.Knock(
         method=scope["method"],
-        segments=_segments(scope)[1:],
-        authorization=_headers(scope).get("authorization", ""),
+        segments=addresses.door(scope["path"]) or (),
+        authorization=_header(scope, b"authorization"),
         address=(scope.get("client") or ("", 0))[0],
     )
 
@@ -93,45 +121,75 @@ def _within(caller_waits: float) -> float:
 
 
 async def _serve(scope: Scope, receive: Receive, send: Send, decide: Decide, unknown: float) -> None:
-    knock = _knock(scope)
     try:
-        async with asyncio.timeout(_within(extender.seconds_for(knock, unknown))):
-            answer = await _answer(knock, _headers(scope), receive, decide)
+        answer = await _in_time(scope, receive, decide, unknown)
     except TimeoutError:
-        answer = extender.refusal("deschedui could not answer in time; nothing is allowed")
-    except TooLarge as error:
-        answer = extender.refusal(str(error))
+        answer = refusals.refusal("deschedui could not answer in time; nothing is allowed")
+    except (TooLarge, CutOff) as error:
+        answer = refusals.refusal(str(error))
+    except asyncio.CancelledError:
+        await _send(send, refusals.refusal("deschedui is shutting down; nothing is allowed"))
+        raise
     except Exception:
         log.exception("door: an error of ours before the question was read")
-        answer = extender.refusal("deschedui had an error of its own; nothing is allowed")
-    except asyncio.CancelledError:
-        await _send(send, extender.refusal("deschedui is shutting down; nothing is allowed"))
-        raise
+        answer = refusals.refusal(refusals.OURS)
     await _send(send, answer)
 
 
-async def _answer(
-    knock: extender.Knock, headers: dict[str, str], receive: Receive, decide: Decide
-) -> dict[str, Any]:
-    if not _host_is_ours(headers.get("host", "")):
-        return extender.refusal("this host name is not one of deschedui's (DESCHEDUI_ALLOWED_HOSTS)")
-    body = await _body(receive, headers.get("content-length", ""))
+async def _in_time(scope: Scope, receive: Receive, decide: Decide, unknown: float) -> dict[str, Any]:
+    """The answer, before the caller stops waiting. How long it waits is often learned only meanwhile.
+
+    Raises:
+        TimeoutError: there is no answer yet, and the caller's time is nearly over.
+    """
+    clock = asyncio.get_running_loop().time
+    begun, knock = clock(), _knock(scope)
+    work = asyncio.ensure_future(_answer(scope, knock, receive, decide))
+    try:
+        while not work.done():
+            left = begun + _within(extender.seconds_for(knock, unknown)) - clock()
+            if left <= 0:
+                raise TimeoutError
+            await asyncio.wait({work}, timeout=left)
+        return work.result()
+    finally:
+        work.cancel()
+
+
+async def _answer(scope: Scope, knock: extender.Knock, receive: Receive, decide: Decide) -> dict[str, Any]:
+    if not _host_is_ours(_header(scope, b"host")):
+        return refusals.refusal("this host name is not one of deschedui's (DESCHEDUI_ALLOWED_HOSTS)")
+    if not _is_one(_values(scope, b"authorization")):
+        return refusals.refusal("two different Authorization headers: it is not clear who asks")
+    body = await _body(receive, _header(scope, b"content-length"))
     return await decide(knock, body)
+
+
+def _is_one(values: Iterable[str]) -> bool:
+    return len(set(values)) <= 1
 
 
 def _decide(door: Door, knock: extender.Knock, body: bytes) -> dict[str, Any]:
     """In a thread: the database is used synchronously. Never raises."""
-    close_old_connections()
+    _tidy()
     try:
         return door(knock, body, now=datetime.now(UTC))
     except (DatabaseError, InterfaceError) as error:
         log.warning("door: the database is away: %s", mask_door_tokens(str(error))[:300])
-        return extender.refusal("deschedui cannot reach its database; nothing is allowed")
+        return refusals.refusal("deschedui cannot reach its database; nothing is allowed")
     except Exception:
         log.exception("door: an error of ours")
-        return extender.refusal("deschedui had an error of its own; nothing is allowed")
+        return refusals.refusal(refusals.OURS)
     finally:
+        _tidy()
+
+
+def _tidy() -> None:
+    """Close what is broken. An answer that is ready is not lost over it."""
+    try:
         close_old_connections()
+    except Exception:
+        log.exception("door: a connection to the database could not be closed")
 
 
 def _host_is_ours(host: str) -> bool:
@@ -147,7 +205,7 @@ async def _body(receive: Receive, content_length: str) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            return bytes(chunks)
+            raise CutOff("the connection ended before the body did")
         chunks += message.get("body", b"")
         if len(chunks) > limit:
             raise TooLarge(_too_large(limit))
@@ -160,11 +218,6 @@ def _too_large(limit: int) -> str:
 
 
 async def _send(send: Send, answer: dict[str, Any]) -> None:
-    body = json.dumps(answer).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"cache-control", b"no-store"),
-    ]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    body = refusals.encode(answer)
+    await send({"type": "http.response.start", "status": 200, "headers": refusals.headers(body)})
     await send({"type": "http.response.body", "body": body})

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from decisions.doors.refusals import refusal
 from decisions.doors.requests import NotUnderstood, Question, parse
 from decisions.models import Caller, CallerToken
 from decisions.services import asking, lookups
@@ -49,9 +50,9 @@ class Knock:
         return "/".join(self.segments[1:] if self.in_path else self.segments)
 
 
-def refusal(reason: str) -> dict[str, Any]:
-    """A well-formed no that rests on no decision."""
-    return {"allow": False, "reason": reason, "decision": None, "state": "refused", "url": ""}
+def learn() -> None:
+    """Learn how long every caller waits, at the start: the database may be away when they ask."""
+    _seconds.update(CallerToken.objects.values_list("digest", "caller__timeout_seconds"))
 
 
 def seconds_for(knock: Knock, default: float) -> float:
@@ -97,10 +98,10 @@ def _caller(knock: Knock, now: datetime) -> Caller | str:
     except CallerToken.DoesNotExist:
         return "unknown token"
     caller = token.caller
+    _seconds[token.digest] = caller.timeout_seconds
     refused = _refused(token, caller, knock, now)
     if refused:
         return refused
-    _seconds[token.digest] = caller.timeout_seconds
     if token.last_used_at is None or token.last_used_at < now - USED_NOTE_EVERY:
         CallerToken.objects.filter(pk=token.pk).update(last_used_at=now)
     return caller
