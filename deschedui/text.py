@@ -204,7 +204,7 @@ def _json_escape(character: str) -> str:
 # ---- CSV ------------------------------------------------------------------------------------------------------
 
 # What a spreadsheet takes for the beginning of a formula, full-width forms included, also after blanks and quotes.
-_FORMULA: Final = re.compile(r"[\s'\"]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n|%]")
+_FORMULA: Final = re.compile(r"[\s'\"]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 
 
 def csv_cell(value: object) -> str:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
 
+from deschedui.text import escape
+
 if TYPE_CHECKING:
     _Char = models.CharField[Any, str]
     _Text = models.TextField[Any, str]
@@ -17,17 +19,19 @@ if TYPE_CHECKING:
 else:
     _Char, _Text, _JsonField = models.CharField, models.TextField, models.JSONField
 
-_UNFIT: Final = re.compile("[\x00\ud800-\udfff]")
+_UNFIT: Final = re.compile("[\x00\ud800-\udfff]")  # NUL, and halves of surrogate pairs
 _CUT: Final = "…"
 
 Deconstructed = tuple[str, str, list[Any], dict[str, Any]]
 
 
 def fit(text: str, limit: int | None = None) -> str:
-    """At most ``limit`` characters, a cut shows as ``…``; what no database takes becomes U+FFFD."""
-    if limit is not None and len(text) > limit:
-        text = text[: limit - len(_CUT)] + _CUT
-    return _UNFIT.sub("\ufffd", text)
+    """At most ``limit`` characters, a cut shows as ``…``; what no database takes is stored as its escape."""
+    return _cut(_UNFIT.sub(lambda found: escape(found[0]), _cut(text, limit)), limit)
+
+
+def _cut(text: str, limit: int | None) -> str:
+    return text if limit is None or len(text) <= limit else text[: limit - len(_CUT)] + _CUT
 
 
 def fit_json(value: Any) -> Any:

@@ -233,12 +233,3 @@ def _value(row: Decision, name: str) -> object:
     value = getattr(row, name)
     return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
 
-
-def safe_cell(value: object) -> str:
-    """A CSV cell that no spreadsheet takes for a formula (names and reasons come from outside)."""
-    text = "" if value is None else str(value)
-    return (
-        f"'{text}"
-        if text[:1] in {"=", "+", "-", "@", "\t", "\r", "\n"} or text.lstrip()[:1] in {"=", "+", "@"}
-        else text
-    )

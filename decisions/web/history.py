@@ -18,6 +18,7 @@ from decisions.queries import history as query
 from decisions.queries import statistics
 from decisions.queries.history import COLUMNS, HistoryFilter
 from decisions.web.pages import access_of, page
+from deschedui.text import csv_cell, visible_json
 
 LINES_AT_ONCE = 500
 
@@ -92,16 +93,16 @@ class _Line:
 
 
 def as_csv(records: Iterator[dict[str, object]]) -> Iterator[str]:
-    """Lines of a CSV file; no cell of it is a formula."""
+    """Lines of a CSV file; no cell of it is a formula (``deschedui.text.csv_cell`` says how to read one back)."""
     writer = csv.writer(_Line())
     yield str(writer.writerow(COLUMNS))
     for record in records:
-        yield str(writer.writerow([query.safe_cell(record[name]) for name in COLUMNS]))
+        yield str(writer.writerow([csv_cell(record[name]) for name in COLUMNS]))
 
 
 def as_json(records: Iterator[dict[str, object]]) -> Iterator[str]:
-    """One JSON array, a decision a line."""
+    """One JSON array, a decision a line: every character as it is stored."""
     yield "["
     for number, record in enumerate(records):
-        yield (",\n" if number else "\n") + json.dumps(record, default=str)
+        yield (",\n" if number else "\n") + visible_json(json.dumps(record, default=str, ensure_ascii=False))
     yield "\n]\n"

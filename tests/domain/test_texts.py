@@ -15,7 +15,7 @@ from tests.domain.test_verdicts import with_outcome
 
 pytestmark = pytest.mark.django_db
 BAD = "a\x00b\ud800c"
-FIT = "a\ufffdb\ufffdc"
+FIT = r"a\u0000b\ud800c"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 
 from decisions.models import Cluster, Decision, Eviction, Verdict
 from decisions.queries import sentences
-from decisions.queries.history import safe_cell
 from deschedui.extender.outcomes import FailureMode
 from deschedui.kube.eviction import EvictionCause
 from tests.builders import FORECAST, NOW
@@ -152,13 +151,3 @@ def test_the_time_left_is_a_share_of_the_clusters_pending_time() -> None:
     half = decision(verdict=Verdict.PENDING, expires_at=NOW + timedelta(minutes=30))
     half.cluster = Cluster(name="prod")
     assert sentences.share_left(half, NOW) == 0.5
-
-
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", " =1", "\r=1", "\n@x"])
-def test_no_cell_of_a_csv_is_a_formula(text: str) -> None:
-    assert safe_cell(text).startswith("'")
-
-
-@pytest.mark.parametrize("text", ["web-1", "pod is 26h old", "", "a=b"])
-def test_other_cells_stay_as_they_are(text: str) -> None:
-    assert safe_cell(text) == text
