@@ -5,13 +5,14 @@ file that ``DESCHEDUI_SECRET_KEY_FILE`` names. A bad value stops the start with 
 variable. What differs from cluster to cluster is not here: see ``decisions.models.settings``.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from deschedui import refusals
+from deschedui import installation, refusals
 
 PREFIX = "DESCHEDUI_"
 ROOT = Path(__file__).resolve().parent.parent
@@ -107,6 +108,12 @@ class Environment(BaseModel):
     )
     policy_file: str = Field("", description="That cluster's DeschedulerPolicy file.")
     policy_configmap: str = Field("", description="Or a ConfigMap, as namespace/name/key.")
+    installation_id: str = Field(
+        "",
+        repr=False,
+        description="Random, 16 characters or more, the same for web, worker and beat, and never in the database: by "
+        "it a copy of the database is told apart. Required; with SQLite a file var/installation-id is made for it.",
+    )
     extender_files: str = Field("", description="Folder below which a policy may name TLS and header files.")
     extender_header_env: Words = Field((), description="Environment variables that ${env:NAME} may read.")
     extender_hosts: Words = Field((), description="Hosts that extenders may have; empty: any but link-local.")
@@ -157,6 +164,41 @@ def _sentence(error: Mapping[str, Any]) -> str:
     return f"{variable}: {error['msg']}{shown}"
 
 
+_ONE_LINER = "import secrets; print(secrets.token_hex(16))"
+
+
+def _installation_problems(env: Environment) -> list[str]:
+    variable = f"{PREFIX}INSTALLATION_ID"
+    if env.installation_id:
+        fits = re.fullmatch(installation.PATTERN, env.installation_id)
+        return [] if fits else [f"{variable}: must be 16 to 128 letters, digits, dots, dashes or underscores"]
+    if env.database_url.startswith("sqlite") or env.debug or env.demo:
+        return []
+    missing = (
+        f"must be set (or {variable}_FILE) to a random value that is kept beside the database, not in it"
+    )
+    why = "without it a restored or copied database could evict again"
+    return [f"{variable}: {missing}: {why}; make one with: python3 -c {_ONE_LINER!r}"]
+
+
+def kept_installation_id() -> str:
+    """The id of an installation on one machine, kept in a file.
+
+    Raises:
+        ConfigurationError: the file cannot be made or read, or holds no id.
+    """
+    path, variable = ROOT / "var" / "installation-id", f"{PREFIX}INSTALLATION_ID"
+    try:
+        found = installation.kept_in(path)
+    except OSError as error:
+        raise ConfigurationError(f"{variable}: set it, or let {path} be made: {error.strerror}") from error
+    if not re.fullmatch(installation.PATTERN, found):
+        raise ConfigurationError(
+            f"{variable}: {path} does not hold an id; delete it, and an admin confirms the new one"
+        )
+    return found
+
+
 def load(environ: Mapping[str, str]) -> Environment:
     """Read the environment; all bad values together.
 
@@ -174,6 +216,7 @@ def load(environ: Mapping[str, str]) -> Environment:
         problems.append(
             f"{PREFIX}SECRET_KEY: must be set (or {PREFIX}SECRET_KEY_FILE) unless {PREFIX}DEBUG is on"
         )
+    problems += _installation_problems(env)
     problems += refusals.objections(env, environ)
     if problems:
         raise ConfigurationError("\n".join(problems))

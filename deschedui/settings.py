@@ -16,6 +16,7 @@ from deschedui.logs import hide, mask_event, mask_line
 
 try:
     ENV = config.load(os.environ)
+    INSTALLATION_ID = ENV.installation_id or config.kept_installation_id()
 except config.ConfigurationError as error:
     sys.exit(f"deschedui cannot start; set these environment variables right:\n{error}")
 
@@ -127,7 +128,9 @@ AXES_HANDLER = "decisions.web.throttle.Handler"
 AXES_LOCKOUT_PARAMETERS = ["username", ["username", "ip_address"]]
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=15)
-AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # Or whoever goes on trying keeps the owner out for ever.
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = (
+    False  # Or whoever goes on trying keeps the owner out for ever.
+)
 AXES_RESET_ON_SUCCESS = True
 AXES_CLIENT_IP_CALLABLE = "decisions.web.throttle.address_of"
 AXES_LOCKOUT_CALLABLE = "decisions.web.throttle.refused"
@@ -162,7 +165,9 @@ SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = "/"
 SESSION_COOKIE_DOMAIN = CSRF_COOKIE_DOMAIN = None
 SESSION_ENGINE = "decisions.services.sessions"
-SESSION_COOKIE_AGE = int(ENV.session_hours * 3600)  # The server ends it earlier: see decisions.services.sessions.
+SESSION_COOKIE_AGE = int(
+    ENV.session_hours * 3600
+)  # The server ends it earlier: see decisions.services.sessions.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"  # No third cookie.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ENV.behind_https else None
 SECURE_SSL_REDIRECT = ENV.behind_https
@@ -255,7 +260,10 @@ LOGGING = {
     "loggers": {
         "django": {"handlers": ["mail_admins"], "level": "INFO"},
         # uvicorn gives these handlers of its own, which know no masking; ours write instead.
-        **{name: {"handlers": [], "propagate": True} for name in ("uvicorn", "uvicorn.error", "uvicorn.access")},
+        **{
+            name: {"handlers": [], "propagate": True}
+            for name in ("uvicorn", "uvicorn.error", "uvicorn.access")
+        },
         # Each tick would write three lines to say that nothing was due.
         **{
             name: {"level": "DEBUG" if ENV.log_level == "DEBUG" else "WARNING"}

@@ -6,6 +6,7 @@ No middleware: the doors stand in front of Django and pass none either, so the b
 import os
 
 os.environ.setdefault("DESCHEDUI_SECRET_KEY", "for-benchmarks-only-and-long-enough-not-to-be-warned-about")
+os.environ.setdefault("DESCHEDUI_INSTALLATION_ID", "installation-of-the-benchmarks")
 
 from deschedui.settings import *  # noqa: F403 - Django reads the names of this module
 

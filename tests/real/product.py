@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -88,6 +89,7 @@ class Product:
             "HOME": str(folder),
             "DESCHEDUI_SECRET_KEY": "for-tests-only-and-long-enough-not-to-be-warned-about",
             "DESCHEDUI_PUBLIC_URL": self.url,
+            "DESCHEDUI_INSTALLATION_ID": secrets.token_hex(16),
             "DESCHEDUI_CLUSTER_NAME": CLUSTER,
             "DESCHEDUI_TICK_SECONDS": "0.5",
             **environment,
