@@ -15,9 +15,14 @@ os.environ["DESCHEDUI_DATABASE_URL"] = os.environ.get(
     "DESCHEDUI_TEST_DATABASE_URL", f"sqlite:///{_FOLDER / 'deschedui.sqlite3'}"
 )
 os.environ["DESCHEDUI_BROKER_URL"] = f"filesystem://{_FOLDER / 'broker'}"
+os.environ["DESCHEDUI_INSTALLATION_ID"] = "installation-of-the-tests"
 os.environ["DESCHEDUI_PUBLIC_URL"] = "http://testserver"
 
+from deschedui import settings
 from deschedui.settings import *
 
+# Between tests the record may be emptied.
+DATABASE = settings.DATABASES["default"]
+DATABASE["ENGINE"] = DATABASE["ENGINE"].replace("django.db.backends", "tests.databases")
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
