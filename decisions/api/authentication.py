@@ -54,4 +54,4 @@ def actor_of(request: Request) -> Actor:
     """Who acts, as the timeline will say it."""
     user = request.user
     assert isinstance(user, User)  # noqa: S101 - ScopedPermission let nobody else through
-    return Actor.token(user, request.auth.name) if isinstance(request.auth, ApiToken) else Actor.person(user)
+    return Actor.token(request.auth) if isinstance(request.auth, ApiToken) else Actor.person(user)

@@ -5,9 +5,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet, TextField, Value
+from django.db.models.functions import Cast, Concat, StrIndex
 
-from decisions.models import PERMISSIONS, Cluster, Cycle, Decision, Permission, RoleBinding
+from decisions.models import (
+    PERMISSIONS,
+    ApiToken,
+    Cluster,
+    Cycle,
+    Decision,
+    Permission,
+    Role,
+    RoleBinding,
+    Rule,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,3 +129,37 @@ def _condition(grant: Grant, cluster_field: str, namespace_field: str | None) ->
     if grant.namespaces and namespace_field:
         where[f"{namespace_field}__in"] = sorted(grant.namespaces)
     return Q(**where)
+
+
+# --- the same as a condition on decisions -------------------------------------------------------------------
+
+
+def decider_still_may() -> Q:
+    """Decisions whose yes still counts: whoever gave it, if a person did, may give it now.
+
+    A condition, so that the last query before an eviction and the UPDATE before a told yes can hold it: nothing fits
+    between the test and what it guards. The same rule as :meth:`Access.may_decision`, for the owner of the decision.
+    A yes by a token that was revoked since counts no more (somebody stopped trusting it); one by a token that only
+    expired does: it was valid when it spoke, and its owner still answers for it.
+    """
+    decide = Q(override=False) & _covered(Permission.DECIDE)
+    override = Q(override=True) & _covered(Permission.OVERRIDE)
+    return ~Q(rule=Rule.HUMAN) | ((decide | override) & _token_trusted())
+
+
+def _token_trusted() -> Q:
+    trusted = ApiToken.objects.filter(pk=OuterRef("decided_with"), revoked_at=None)
+    return Q(decided_with=None) | Exists(trusted)
+
+
+def _covered(permission: Permission) -> Exists:
+    """A binding of the decider, or of a group of theirs, with this permission for the decision's pod."""
+    roles = [role for role in Role.values if permission in PERMISSIONS[role]]
+    theirs = Q(user=OuterRef("decided_by"), user__is_active=True) | Q(
+        group__user=OuterRef("decided_by"), group__user__is_active=True
+    )
+    here = Q(clusters=None) | Q(clusters=OuterRef("cluster_id"))
+    # SQLite cannot ask whether a JSON list contains a string. A namespace has no quotes: as text it says the same.
+    quoted = Concat(Value('"'), OuterRef("namespace"), Value('"'), output_field=TextField())
+    bindings = RoleBinding.objects.alias(place=StrIndex(Cast("namespaces", TextField()), quoted))
+    return Exists(bindings.filter(theirs, here, Q(namespaces=[]) | Q(place__gt=0), role__in=roles))

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 
+from decisions.models import ApiToken
+
 
 @dataclass(frozen=True)
 class Actor:
@@ -11,6 +13,7 @@ class Actor:
 
     name: str
     user: User | None = None
+    token_id: int | None = None
 
     @classmethod
     def person(cls, user: User) -> "Actor":
@@ -18,9 +21,10 @@ class Actor:
         return cls(name=user.get_full_name() or user.get_username(), user=user)
 
     @classmethod
-    def token(cls, user: User, token_name: str) -> "Actor":
-        """A program with an API token: the timeline says that it was a token."""
-        return cls(name=f"{user.get_full_name() or user.get_username()} (token {token_name})", user=user)
+    def token(cls, token: ApiToken) -> "Actor":
+        """A program with an API token: the timeline says that it was a token, the decision which one."""
+        owner = token.owner.get_full_name() or token.owner.get_username()
+        return cls(name=f"{owner} (token {token.name})", user=token.owner, token_id=token.pk)
 
 
 SYSTEM = Actor(name="deschedui")

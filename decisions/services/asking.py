@@ -172,7 +172,7 @@ def _say_yes(row: Decision, caller: Caller, edge: PodEdge, now: datetime) -> Ans
         verdicts.back_to_pending(decision_id=row.pk, why=over.why, changes=over.changes, now=now)
         return no(f"waiting for approval again: {over.why}", State.PENDING, row.pk)
     if not evictions.tell(row.pk, by=Actor(name=caller.name), now=now):
-        return no("no longer allowed", State.DENIED, row.pk)
+        return _not_told(row, now)
     return Answer(
         allow=True, reason=f"approved by {row.decided_by_name}", state=State.ALLOWED, decision_id=row.pk
     )
@@ -182,9 +182,17 @@ def _moment_is_over(row: Decision, edge: PodEdge) -> carryout.AskAgain | None:
     """The approval's moment, read once before its caller hears the yes (design.md section 5)."""
     if changes := moment.differences(row.moment, edge.moment(row)):
         return carryout.AskAgain(changes, moment.sentence(changes))
-    if carryout.approver_lost_right(row):
-        return carryout.AskAgain(why=f"{row.decided_by_name} may no longer decide here")
+    if lost := carryout.approver_lost_right(row):
+        return carryout.AskAgain(why=lost)
     return None
+
+
+def _not_told(row: Decision, now: datetime) -> Answer:
+    """A right is tested with every yes, not only the first: a caller that asks again has not acted yet."""
+    lost = carryout.approver_lost_right(row)
+    if lost and verdicts.back_to_pending(decision_id=row.pk, why=lost, changes={}, now=now):
+        return no(f"waiting for approval again: {lost}", State.PENDING, row.pk)
+    return no("no longer allowed", State.DENIED, row.pk)
 
 
 def _record(question: PodQuestion, seen: Looked, caller: Caller, edge: PodEdge, now: datetime) -> Answer:

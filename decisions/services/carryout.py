@@ -18,11 +18,10 @@ from decisions.models import (
     Decision,
     Eviction,
     Executor,
-    Permission,
     PolicyVersion,
     Rule,
 )
-from decisions.queries.access import Access
+from decisions.queries.access import decider_still_may
 from decisions.services import (
     connections,
     evictions,
@@ -357,8 +356,8 @@ def object_to(row: Decision, seen: Seen, now: moment.Now) -> Gone | AskAgain | N
         return gone
     if changes := moment.differences(row.moment, now):
         return AskAgain(changes, moment.sentence(changes))
-    if approver_lost_right(row):
-        return AskAgain({}, f"{row.decided_by_name} may no longer decide here")
+    if lost := approver_lost_right(row):
+        return AskAgain({}, lost)
     return None
 
 
@@ -375,12 +374,13 @@ def _gone(row: Decision, pod: Pod | None) -> Gone | None:
     return None
 
 
-def approver_lost_right(row: Decision) -> bool:
-    """Whether whoever approved this may no longer do so."""
-    if row.rule != Rule.HUMAN:
-        return False
-    permission = Permission.OVERRIDE if row.override else Permission.DECIDE
-    return not Access.of(row.decided_by).may_decision(permission, row)
+def approver_lost_right(row: Decision) -> str:
+    """Why the yes of whoever approved this counts no more; empty where it does (``access.decider_still_may``)."""
+    if row.rule != Rule.HUMAN or Decision.objects.filter(decider_still_may(), pk=row.pk).exists():
+        return ""
+    if row.decided_with is not None and row.decided_with.revoked_at is not None:
+        return f"the token of {row.decided_by_name} was revoked"
+    return f"{row.decided_by_name} may no longer {'override' if row.override else 'decide'} here"
 
 
 def moved_siblings(row: Decision) -> int:
@@ -407,6 +407,8 @@ def why_not(row: Decision) -> str:
         return f"frozen by {frozen.set_by}: {frozen.reason}"
     if not Cluster.objects.filter(pk=row.cluster_id, armed=True).exists():
         return "the cluster was disarmed"
+    if lost := approver_lost_right(row):
+        return lost
     return "too little of its time was left for the call"
 
 

@@ -29,6 +29,7 @@ from decisions.models import (
     Freeze,
     Verdict,
 )
+from decisions.queries.access import decider_still_may
 from decisions.services import holds, nudge, pace, timeline, verdicts
 from decisions.services.actors import SYSTEM, Actor
 from decisions.services.errors import Conflict
@@ -120,7 +121,12 @@ def tell(decision_id: int, *, by: Actor, now: datetime) -> bool:
     True where the asker may be told yes. The first yes starts the time in which a told yes holds.
     """
     may_hear = Decision.objects.filter(
-        _armed(), ~_frozen(), pk=decision_id, verdict=Verdict.ALLOWED, expires_at__gt=now
+        _armed(),
+        ~_frozen(),
+        decider_still_may(),
+        pk=decision_id,
+        verdict=Verdict.ALLOWED,
+        expires_at__gt=now,
     )
     # A repeat comes first: an asker comes back in every round, and one UPDATE is then all that waits its turn.
     return (
@@ -267,6 +273,7 @@ def may_post(decision_id: int, attempt: int, *, call_seconds: float, now: Moment
     allowed = Decision.objects.filter(
         _armed(),
         ~_frozen(),
+        decider_still_may(),
         pk=decision_id,
         attempt=attempt,
         eviction=Eviction.EVICTING,

@@ -619,14 +619,18 @@ def back_to_pending(
     with timeline.transaction():
         holds.pod_of(decision_id)
         row = Decision.objects.select_related("cluster").get(pk=decision_id)
-        evictions.recall(decision_id, now=now)
+        told = evictions.recall(decision_id, now=now)
         won = Decision.objects.filter(pk=decision_id, verdict=Verdict.ALLOWED, eviction=Eviction.NONE).update(
             **_back_to_pending(row.cluster, now)
         )
         if not won:
             transaction.set_rollback(True)
             return False
-        detail: dict[str, Any] = {"changes": changes, "version": row.version + 1}
+        detail: dict[str, Any] = {
+            "changes": changes,
+            "version": row.version + 1,
+            **_may_have_acted(told),
+        }
         timeline.append(decision_id, Event.BACK_TO_PENDING, at=now, reason=why, detail=detail)
         evictions.queue_who_waits_for(decision_id, now=now)
     return True
@@ -706,6 +710,7 @@ def _back_to_pending(cluster: Cluster, now: datetime) -> dict[str, Any]:
         "decided_by": None,
         "decided_by_name": "",
         "decided_at": None,
+        "decided_with_id": by.token_id,
         "decision_reason": "",
         "override": False,
         "cooldown_until": None,
@@ -717,6 +722,7 @@ def _back_to_pending(cluster: Cluster, now: datetime) -> dict[str, Any]:
 
 
 def _pending(decision_id: int, version: int, now: datetime) -> "QuerySet[Decision]":
+        "decided_with": None,
     return Decision.objects.filter(
         pk=decision_id, verdict=Verdict.PENDING, version=version, expires_at__gt=now
     )

@@ -18,7 +18,7 @@ from decisions.models import (
     Rule,
     Verdict,
 )
-from decisions.services import evictions, freezes, verdicts
+from decisions.services import access, evictions, freezes, verdicts
 from decisions.services.actors import SYSTEM, Actor
 from decisions.services.errors import Changed, Conflict, Invalid, NotAllowed
 from decisions.services.verdicts import Recorded
@@ -418,7 +418,9 @@ def test_nobody_reviews_their_own_where_that_is_forbidden(db: None, ada: User, h
 
 
 def test_nor_does_a_token_of_theirs(strict: Caller, ada: User) -> None:
-    row, by = make_decision(strict.cluster, caller=strict), Actor.token(ada, "ci")
+    until = NOW + timedelta(days=1)
+    token, _ = access.create_api_token(owner=ada, name="ci", expires_at=until, by=SYSTEM, now=NOW)
+    row, by = make_decision(strict.cluster, caller=strict), Actor.token(token)
     with pytest.raises(NotAllowed):
         verdicts.approve(decision_id=row.pk, version=1, by=by, undo_seconds=0, now=NOW)
 
