@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from decisions.models.enums import Stop
 from decisions.models.fields import BoundedText, FreeText, Json
 from decisions.models.settings import ClusterSettings
 
@@ -41,6 +42,21 @@ class Cluster(models.Model):
     throttled_until = models.DateTimeField(null=True, blank=True)
     server_version = BoundedText(max_length=60, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    # Which installation works there (services.installation). Its id itself is never in the database.
+    lease_counter = models.PositiveBigIntegerField(default=0, help_text="Raised here first, then in the Lease.")
+    lease_checked_at = models.DateTimeField(null=True, blank=True, help_text="When the Lease was last ours.")
+    lease_checked_by = models.CharField(max_length=16, blank=True, help_text="By which: a digest of its id.")
+    lease_problem = FreeText(blank=True, help_text="Why the Lease cannot be read or written; empty: it can.")
+    lease_problem_since = models.DateTimeField(null=True, blank=True)
+    next_lease_at = models.DateTimeField(null=True, blank=True)
+    stopped = models.CharField(max_length=10, choices=Stop.choices, blank=True, help_text="Frozen by itself.")
+    stopped_at = models.DateTimeField(null=True, blank=True)
+    stopped_why = FreeText(blank=True)
+    stopped_withdrawn = models.PositiveIntegerField(default=0, help_text="Decisions that it withdrew.")
+    confirmed_at = models.DateTimeField(null=True, blank=True, help_text="An admin: this is the right one.")
+    confirmed_by = BoundedText(max_length=200, blank=True)
+    confirmed_for = models.CharField(max_length=16, blank=True, help_text="Which: a digest of its id.")
 
     objects: ClassVar[models.Manager["Cluster"]]
 

@@ -99,6 +99,14 @@ class Event(models.TextChoices):
     LEASE_LOST = "lease_lost", "lease ran out"
 
 
+class Stop(models.TextChoices):
+    """Why a cluster is frozen by itself: it is not certain that this installation is the one that works there."""
+
+    FOREIGN = "foreign", "the Lease names another installation"
+    AHEAD = "ahead", "the Lease is ahead of the database"
+    MISSING = "missing", "the Lease is gone"
+
+
 class CycleState(models.TextChoices):
     """How far a cycle is. A tick that finds one running is recorded as skipped."""
 

@@ -101,3 +101,10 @@ class ClusterSettings(BaseModel):
     lookups_per_second: float = Field(
         200, ge=1, le=5_000, title="Look-ups a second", description="For the doors."
     )
+    lease_namespace: str = Field(
+        "deschedui",
+        pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+        title="Namespace of the Lease",
+        description="Where the Lease “deschedui” says which installation works on the cluster. "
+        "After a change an admin has to confirm this installation again.",
+    )

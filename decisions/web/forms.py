@@ -54,6 +54,8 @@ def _kind(annotation: Any) -> str:
         return "bool"
     if get_origin(annotation) is Literal:
         return "choice"
+    if annotation is str:
+        return "text"
     return "list" if get_origin(annotation) is tuple else "number"
 
 
@@ -91,7 +93,7 @@ def _read(name: str, annotation: Any, text: str) -> Any:
         return text == "on"
     if not text:
         return None
-    if kind == "choice":
+    if kind in {"choice", "text"}:
         return text
     if kind == "list":
         return tuple(_number(name, part, whole=True) for part in re.split(r"[,\s]+", text) if part)
