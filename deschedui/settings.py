@@ -69,6 +69,7 @@ ASGI_APPLICATION = "deschedui.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "decisions.web.rendering.VisibleTemplates",
+        "NAME": "django",  # Under which Django REST framework looks for it.
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
