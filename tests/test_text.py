@@ -257,7 +257,8 @@ def test_a_page_may_link_to_the_web(address: str) -> None:
     "address",
     [
         "javascript:alert(1)", "JaVaScRiPt:alert(1)", "java\tscript:alert(1)", " javascript:alert(1)",
-        "data:text/html,x", "vbscript:x", "file:///etc/passwd", "ftp://a.example", "blob:https://a", "//evil.example/x", "/d/1/",
+        "data:text/html,x", "vbscript:x", "file:///etc/passwd", "ftp://a.example", "blob:https://a",
+        "//evil.example/x", "/d/1/",
         "https:evil", "https:/evil", "https:///evil", r"https:\\evil", r"https://a\@evil", "https://bank.example@evil.example",
         "https://user:pw@evil.example/", "https://e\u202evil.example", "https://ev\til.example",
         "https://ev\u200bil.example", " https://a.example", "https://a.example\n", "https://a.example/\"onmouseover=x", "https://a.example/<b>",
