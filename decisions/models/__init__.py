@@ -3,7 +3,7 @@
 from decisions.models.access import ApiToken, Caller, CallerToken, RoleBinding
 from decisions.models.clusters import Cluster, Freeze, PolicyVersion
 from decisions.models.cycles import Cycle
-from decisions.models.decisions import OPEN, Decision, DecisionEvent, Snapshot
+from decisions.models.decisions import OPEN, Decision, Snapshot
 from decisions.models.enums import (
     COMMITTED,
     ENDED,
@@ -20,13 +20,15 @@ from decisions.models.enums import (
     Rule,
     Verdict,
 )
-from decisions.models.running import AuditEntry, Heartbeat, Preference, TeamReason
+from decisions.models.record import INSTALLATION, AuditEntry, Chain, DecisionEvent
+from decisions.models.running import Heartbeat, Preference, TeamReason
 from decisions.models.sessions import Session
 from decisions.models.settings import ClusterSettings
 
 __all__ = [
     "COMMITTED",
     "ENDED",
+    "INSTALLATION",
     "OCCUPYING",
     "OPEN",
     "PERMISSIONS",
@@ -35,6 +37,7 @@ __all__ = [
     "AuditEntry",
     "Caller",
     "CallerToken",
+    "Chain",
     "Cluster",
     "ClusterSettings",
     "Cycle",

@@ -10,7 +10,7 @@ from django.urls import reverse
 from decisions.models.access import ApiToken, Caller
 from decisions.models.clusters import Cluster, PolicyVersion
 from decisions.models.cycles import Cycle
-from decisions.models.enums import ENDED, OCCUPYING, Event, Eviction, Executor, Rule, Verdict
+from decisions.models.enums import ENDED, OCCUPYING, Eviction, Executor, Rule, Verdict
 from decisions.models.fields import BoundedText, FreeText, Json
 
 OPEN = Q(verdict=Verdict.PENDING) | (Q(verdict=Verdict.ALLOWED) & ~Q(eviction__in=ENDED))
@@ -127,6 +127,11 @@ class Decision(models.Model):
     told_noted_at = models.DateTimeField(null=True, blank=True, help_text="When the timeline last said so.")
     told_count = models.PositiveIntegerField(default=0)
     accepted_at = models.DateTimeField(null=True, blank=True)
+    server_accepted_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="The same by the API server's clock: pods made before then are no replacement.",
+    )
     ended_at = models.DateTimeField(null=True, blank=True)
     unconfirmed = models.BooleanField(default=False)
     replacement_uid = BoundedText(max_length=128, blank=True)
@@ -235,24 +240,3 @@ class Decision(models.Model):
     def pod(self) -> str:
         """``namespace/name``."""
         return f"{self.namespace}/{self.pod_name}"
-
-
-class DecisionEvent(models.Model):
-    """One line of the timeline: who, when, what, why. Append-only; written by ``services.timeline`` only."""
-
-    decision = models.ForeignKey(Decision, models.PROTECT, related_name="events")
-    at = models.DateTimeField()
-    kind = models.CharField(max_length=20, choices=Event.choices)
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
-    by_name = BoundedText(max_length=200, blank=True)
-    reason = BoundedText(max_length=4096, blank=True)
-    detail = Json(default=dict, blank=True)
-
-    objects: ClassVar[models.Manager["DecisionEvent"]]
-
-    class Meta:
-        ordering = ["id"]
-        indexes = [models.Index(fields=["decision", "id"], name="timeline")]
-
-    def __str__(self) -> str:
-        return f"{self.get_kind_display()} at {self.at:%F %T}"

@@ -5,7 +5,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 
-from decisions.models.fields import BoundedText, Json
+from decisions.models.fields import BoundedText
 
 
 class Heartbeat(models.Model):
@@ -45,22 +45,3 @@ class Preference(models.Model):
 
     def __str__(self) -> str:
         return f"preferences of {self.user}"
-
-
-class AuditEntry(models.Model):
-    """What was set by whom, beside decisions: arming, pausing, freezes, settings, roles, tokens, policies."""
-
-    at = models.DateTimeField()
-    by = BoundedText(max_length=200)
-    what = BoundedText(max_length=60)
-    cluster = models.ForeignKey("Cluster", models.SET_NULL, null=True, blank=True, related_name="+")
-    subject = BoundedText(max_length=300, blank=True)
-    detail = Json(default=dict, blank=True)
-
-    objects: ClassVar[models.Manager["AuditEntry"]]
-
-    class Meta:
-        ordering = ["-id"]
-
-    def __str__(self) -> str:
-        return f"{self.what} by {self.by}"

@@ -11,6 +11,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from decisions.models import Cluster, Cycle, CycleKind, CycleState, Decision, Freeze, PolicyVersion, Verdict
+from decisions.services import timeline
 from tests.browser.conftest import Open
 from tests.builders import FORECAST
 
@@ -105,7 +106,7 @@ def world(prod: Cluster, waiting: Callable[..., Decision]) -> dict[str, int]:
         failure_mode="timeout",
         unanswered=1,
     )
-    decision.events.create(at=now, kind="asked", reason="x" * 300, detail={"asker": "our policy"})
+    timeline.append(decision.pk, "asked", at=now, reason="x" * 300, detail={"asker": "our policy"})
     waiting(pod_uid=decision.pod_uid, asker="caller:9", asker_name="nightly", executor="asker")
     ago = now - timedelta(hours=3)
     denied = waiting(

@@ -615,7 +615,7 @@ def test_a_human_overrides_a_denial_with_a_reason(denied: Decision, ada: User) -
     row = override(denied, ada)
     assert (row.verdict, row.eviction, row.override) == (Verdict.ALLOWED, Eviction.QUEUED, True)
     assert (row.expires_at, row.decision_reason) == (at(60 + 4 * HOUR), "I know better")
-    assert row.events.filter(kind=Event.OVERRIDDEN).get().by == ada
+    assert row.events.filter(kind=Event.OVERRIDDEN).get().by_id == ada.pk
 
 
 def test_an_override_without_a_reason_is_refused(denied: Decision, ada: User) -> None:

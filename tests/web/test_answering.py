@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from decisions.models import Decision, Eviction, TeamReason, Verdict
-from decisions.services import verdicts
+from decisions.services import timeline, verdicts
 from decisions.services.actors import Actor
 from tests.builders import FORECAST, make_user
 from tests.web.conftest import Make, browser_of
@@ -62,9 +62,8 @@ def test_the_second_of_two_is_told_who_was_first(as_ada: Client, make: Make) -> 
 
 def test_what_changed_since_it_was_shown_is_refused_with_what_changed(as_ada: Client, make: Make) -> None:
     decision = make()
-    decision.events.create(
-        at=timezone.now(), kind="nominated_again", detail={"version": 2, "changes": {"node": ["n1", "n9"]}}
-    )
+    detail = {"version": 2, "changes": {"node": ["n1", "n9"]}}
+    timeline.append(decision.pk, "nominated_again", at=timezone.now(), detail=detail)
     Decision.objects.update(version=2, node="n9")
     row = approve(as_ada, decision)
     assert row.status_code == 409

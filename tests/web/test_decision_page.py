@@ -10,6 +10,8 @@ from django.test import Client
 from django.utils import timezone
 
 from decisions.models import Cluster, Decision, PolicyVersion, Snapshot, Verdict
+from decisions.services import timeline
+from decisions.services.actors import Actor
 from deschedui.kube.errors import Unreachable
 from tests.builders import FORECAST, make_cluster
 from tests.domain.fake_cluster import FakeCluster, a_pod, using
@@ -120,16 +122,15 @@ def test_kubectl_lines_to_copy_are_quoted(as_ada: Client, make: Make) -> None:
 def test_the_timeline_says_no_word_twice(as_ada: Client, make: Make) -> None:
     decision = make()
     text = "accepted by the API server; the pod is ending"
-    decision.events.create(at=timezone.now(), kind="accepted", reason=text, detail={"message": text})
+    timeline.append(decision.pk, "accepted", at=timezone.now(), reason=text, detail={"message": text})
     assert "Accepted by the API server; the pod is ending 0s ago" in text_of(as_ada.get(f"/d/{decision.pk}/"))
 
 
 def test_the_timeline_says_who_when_what_and_how_long_between(as_ada: Client, make: Make) -> None:
     decision, now = make(), timezone.now()
-    decision.events.create(
-        at=now - timedelta(minutes=3), kind="asked", reason="too old", detail={"asker": "nightly"}
-    )
-    decision.events.create(at=now - timedelta(minutes=1), kind="denied", by_name="Ada", reason="release")
+    three_ago, one_ago = now - timedelta(minutes=3), now - timedelta(minutes=1)
+    timeline.append(decision.pk, "asked", at=three_ago, reason="too old", detail={"asker": "nightly"})
+    timeline.append(decision.pk, "denied", at=one_ago, by=Actor(name="Ada"), reason="release")
     page = text_of(as_ada.get(f"/d/{decision.pk}/"))
     assert "Asked by nightly: too old" in page
     assert "+2m Denied by Ada: release" in page
@@ -138,7 +139,8 @@ def test_the_timeline_says_who_when_what_and_how_long_between(as_ada: Client, ma
 def test_nominated_in_every_cycle_is_one_line(as_ada: Client, make: Make) -> None:
     decision, now = make(), timezone.now()
     for minutes in (15, 10, 5):
-        decision.events.create(at=now - timedelta(minutes=minutes), kind="nominated_again", reason="too old")
+        ago = now - timedelta(minutes=minutes)
+        timeline.append(decision.pk, "nominated_again", at=ago, reason="too old")
     page = text_of(as_ada.get(f"/d/{decision.pk}/"))
     assert page.count("Nominated again") == 1
     assert "Nominated again 3 times, last: too old 5m ago" in page

@@ -1,0 +1,15 @@
+"""Django's backend of this name, except for emptying the tables."""
+
+from django.db.backends.postgresql import base, operations
+
+from tests.databases import EmptiesTheRecord
+
+
+class DatabaseOperations(EmptiesTheRecord, operations.DatabaseOperations):
+    """See :mod:`tests.databases`."""
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """See :mod:`tests.databases`."""
+
+    ops_class = DatabaseOperations
