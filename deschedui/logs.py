@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import textwrap
 import threading
 import traceback
 from collections.abc import Iterable, MutableMapping
@@ -10,8 +11,19 @@ from typing import Any
 
 from deschedui import masking
 from deschedui.masking import door_tokens as mask_door_tokens
+from deschedui.text import visible
 
-__all__ = ["MaskDoorTokens", "hide", "mask", "mask_door_tokens", "mask_event", "mask_line", "mask_uncaught"]
+__all__ = [
+    "MaskDoorTokens",
+    "hide",
+    "indent_traceback",
+    "mask",
+    "mask_door_tokens",
+    "mask_event",
+    "mask_line",
+    "mask_uncaught",
+    "show_event",
+]
 
 # Secrets of this process that nothing else would recognise, such as the database's password; see hide().
 _known = masking.Known(())
@@ -43,6 +55,35 @@ def _masked_field(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_masked_field(item) for item in value]
     return value
+
+
+_OF_LINES = ("exception", "stack")
+
+
+def show_event(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A structlog processor: hidden characters of every field as escapes, so that none begins a line of its own.
+
+    Only tracebacks keep their lines.
+    """
+    for key, value in event.items():
+        event[key] = _shown_field(value, multiline=key in _OF_LINES)
+    return event
+
+
+def _shown_field(value: Any, *, multiline: bool = False) -> Any:
+    if isinstance(value, str):
+        return visible(value, multiline=multiline)
+    if isinstance(value, dict):
+        return {_shown_field(key): _shown_field(item) for key, item in value.items()}
+    return [_shown_field(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def indent_traceback(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A structlog processor for the console: a line that an error quotes cannot pass for an event of its own."""
+    for key in _OF_LINES:
+        if isinstance(event.get(key), str):
+            event[key] = textwrap.indent(event[key], "  | ", predicate=lambda _line: True)
+    return event
 
 
 def mask_line(_logger: Any, _name: str, line: str) -> str:
@@ -82,7 +123,7 @@ def mask_uncaught() -> None:
 
 
 def _write_masked(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    sys.stderr.write(mask("".join(traceback.format_exception(kind, error, trace))))
+    sys.stderr.write(visible(mask("".join(traceback.format_exception(kind, error, trace))), multiline=True))
 
 
 def _write_thread(args: threading.ExceptHookArgs) -> None:

@@ -12,7 +12,7 @@ import structlog
 from csp.constants import NONE, SELF
 
 from deschedui import config, refusals
-from deschedui.logs import hide, mask_event, mask_line
+from deschedui.logs import hide, indent_traceback, mask_event, mask_line, show_event
 
 try:
     ENV = config.load(os.environ)
@@ -237,11 +237,18 @@ LOGGING = {
             ],
             "processors": [
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
                 mask_event,
+                show_event,
                 *(
-                    [structlog.dev.ConsoleRenderer(colors=False)]
+                    [
+                        indent_traceback,
+                        structlog.dev.ConsoleRenderer(
+                            colors=False, exception_formatter=structlog.dev.plain_traceback
+                        ),
+                    ]
                     if DEBUG
-                    else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+                    else [structlog.processors.JSONRenderer()]
                 ),
                 mask_line,
             ],
