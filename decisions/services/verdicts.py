@@ -698,6 +698,7 @@ def _decided(by: Actor, now: datetime) -> dict[str, Any]:
         "rule": Rule.HUMAN,
         "decided_by": by.user,
         "decided_by_name": by.name[:200],
+        "decided_with_id": by.token_id,
         "decided_at": now,
         "updated_at": now,
     }
@@ -709,8 +710,8 @@ def _back_to_pending(cluster: Cluster, now: datetime) -> dict[str, Any]:
         "rule": Rule.NONE,
         "decided_by": None,
         "decided_by_name": "",
+        "decided_with": None,
         "decided_at": None,
-        "decided_with_id": by.token_id,
         "decision_reason": "",
         "override": False,
         "cooldown_until": None,
@@ -722,7 +723,6 @@ def _back_to_pending(cluster: Cluster, now: datetime) -> dict[str, Any]:
 
 
 def _pending(decision_id: int, version: int, now: datetime) -> "QuerySet[Decision]":
-        "decided_with": None,
     return Decision.objects.filter(
         pk=decision_id, verdict=Verdict.PENDING, version=version, expires_at__gt=now
     )
