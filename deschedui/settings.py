@@ -252,10 +252,13 @@ LOGGING = {
                 ),
                 mask_line,
             ],
-        }
+        },
+        "record": {"format": "%(message)s"},
     },
     "handlers": {
         "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["mask"]},
+        # services.record_lines: finished lines of JSON. Not sys.stdout, which Celery turns into a logger's.
+        "record": {"class": "logging.StreamHandler", "formatter": "record", "stream": "ext://sys.__stdout__"},
         # Mails nobody unless ADMINS is set; its traceback is DEFAULT_EXCEPTION_REPORTER's.
         "mail_admins": {
             "class": "django.utils.log.AdminEmailHandler",
@@ -266,6 +269,7 @@ LOGGING = {
     },
     "root": {"handlers": ["console"], "level": ENV.log_level},
     "loggers": {
+        "deschedui.record": {"handlers": ["record"], "level": "INFO", "propagate": False},
         "django": {"handlers": ["mail_admins"], "level": "INFO"},
         # uvicorn gives these handlers of its own, which know no masking; ours write instead.
         **{

@@ -11,7 +11,7 @@ from datetime import UTC
 from typing import Any, Final
 
 from decisions.models import AuditEntry, DecisionEvent
-from deschedui.logs import mask_door_tokens
+from deschedui.logs import mask_event
 
 LOGGER: Final = "deschedui.record"
 MARK: Final = "deschedui"
@@ -29,7 +29,7 @@ def write(row: DecisionEvent | AuditEntry, context: Mapping[str, Any]) -> None:
 
 def line(row: DecisionEvent | AuditEntry, context: Mapping[str, Any]) -> str:
     """One line. What makes it too long is left out and said so: first the detail, then parts of the texts."""
-    fields = {**_place(row), **context, **_said(row)}
+    fields = {**_place(row), **mask_event(None, "", {**context, **_said(row)})}
     text = _json(fields)
     if len(text) > MOST_BYTES:
         text = _json(fields := {**fields, "detail": {}, "cut": True})
@@ -65,4 +65,4 @@ def _cut(value: Any, longest: int) -> Any:
 
 
 def _json(fields: Mapping[str, Any]) -> str:
-    return mask_door_tokens(json.dumps(fields, ensure_ascii=True, separators=(",", ":")))
+    return json.dumps(fields, ensure_ascii=True, separators=(",", ":"))
