@@ -55,7 +55,7 @@ class ApiToken(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens")
     name = BoundedText(max_length=100)
     digest = models.CharField(max_length=64, unique=True)
-    scopes = models.JSONField(default=list, help_text="read, decide, configure.")
+    scopes = models.JSONField(default=list, help_text="read, decide, override, configure.")
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True)

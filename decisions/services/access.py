@@ -22,7 +22,8 @@ from decisions.services.errors import Invalid
 
 SCOPES: dict[str, frozenset[str]] = {
     "read": frozenset({Permission.VIEW}),
-    "decide": frozenset({Permission.VIEW, Permission.DECIDE, Permission.OVERRIDE}),
+    "decide": frozenset({Permission.VIEW, Permission.DECIDE}),
+    "override": frozenset({Permission.VIEW, Permission.OVERRIDE}),
     "configure": frozenset({Permission.VIEW, Permission.CONFIGURE}),
 }
 LONGEST_API_TOKEN = timedelta(days=366)
@@ -30,6 +31,7 @@ TOKEN_OVERLAP = timedelta(days=1)
 USE_NOTED_EVERY = timedelta(minutes=1)
 _PREFIX = "dui_"
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_SECRET = re.compile(rf"{_PREFIX}[A-Za-z0-9_-]{{43}}")
 _VERB = re.compile(r"[A-Za-z0-9._-]{1,63}")
 
 
@@ -123,7 +125,7 @@ def create_api_token(
     """A token with which a program acts for its owner, and its secret, which is shown this once.
 
     Args:
-        scopes: of read, decide, configure; none: read.
+        scopes: of read, decide, override, configure; none: read.
 
     Raises:
         Invalid: no name, an unknown scope, or an expiry that is over or more than a year away.
@@ -161,7 +163,12 @@ def revoke_api_token(*, token_id: int, by: Actor, now: datetime) -> bool:
 
 
 def find_api_token(secret: str, *, now: datetime) -> ApiToken | None:
-    """The valid token of an active owner with this secret; its use is noted once a minute."""
+    """The valid token of an active owner with this secret; its use is noted once a minute.
+
+    What does not look like one of ours costs no query, whoever sends how much of it.
+    """
+    if not _SECRET.fullmatch(secret):
+        return None
     token = (
         ApiToken.objects.select_related("owner")
         .filter(digest=digest_of(secret), revoked_at=None, expires_at__gt=now, owner__is_active=True)

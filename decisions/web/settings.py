@@ -12,6 +12,7 @@ from typing import Any, Final
 from django.contrib import messages
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -41,7 +42,6 @@ from decisions.web.middleware import preference_of
 from decisions.web.pages import access_of, actor_of, page, person_of
 
 MOST_AUDITED: Final = 30
-SECRET: Final = "shown-once"  # noqa: S105 - the name of a session's key
 
 
 @page("GET", "POST")
@@ -56,7 +56,7 @@ def settings_context(
     request: HttpRequest, typed: Mapping[str, str] | None = None, wrong: Invalid | None = None
 ) -> dict[str, Any]:
     """Everything that this person may see of the settings."""
-    access, person = access_of(request), person_of(request)
+    access = access_of(request)
     clusters = list(access.clusters())
     configurable = {cluster.pk for cluster in access.clusters(Permission.CONFIGURE, whole=True)}
     refused = typed.get("cluster") if typed else None
@@ -74,7 +74,7 @@ def settings_context(
             }
             for cluster in clusters
         ],
-        "freezes": Freeze.objects.filter(lifted_at=None).select_related("cluster"),
+        "freezes": _freezes(request).select_related("cluster"),
         "may_freeze_all": _everything(request, Permission.DECIDE),
         "may_configure_all": everything,
         "configurable": configurable,
@@ -84,18 +84,35 @@ def settings_context(
         "roles": Role.choices,
         "users": User.objects.filter(is_active=True).order_by("username")[:500] if everything else (),
         "groups": Group.objects.order_by("name")[:500] if everything else (),
-        "tokens": ApiToken.objects.filter(owner=person, revoked_at=None),
+        "tokens": _tokens(request).filter(revoked_at=None).select_related("owner"),
         "scopes": tuple(access_service.SCOPES),
         "reasons": TeamReason.objects.all(),
         "may_reasons": access.may_somewhere(Permission.CONFIGURE),
         "zones": sorted(zoneinfo.available_timezones()),
         "audit": AuditEntry.objects.select_related("cluster")[:MOST_AUDITED] if everything else (),
-        "secret": request.session.pop(SECRET, None),
+        "secret": getattr(request, "shown_once", None),
         "wrong": wrong,
         "typed": typed or {},
         "in_half_a_year": (timezone.now() + timedelta(days=180)).date().isoformat(),
         "page": "settings",
     }
+
+
+def _freezes(request: HttpRequest, *, lifted_too: bool = False) -> "QuerySet[Freeze]":
+    """Freezes of everything, and of clusters that this person sees."""
+    mine = Freeze.objects.filter(Q(cluster=None) | Q(cluster__in=access_of(request).clusters()))
+    return mine if lifted_too else mine.filter(lifted_at=None)
+
+
+def _tokens(request: HttpRequest) -> "QuerySet[ApiToken]":
+    """This person's own; an admin of everything can revoke anybody's, when somebody has to, at night."""
+    everybodys = _everything(request, Permission.CONFIGURE)
+    return ApiToken.objects.all() if everybodys else ApiToken.objects.filter(owner=person_of(request))
+
+
+def _show_once(request: HttpRequest, **secret: str) -> None:
+    """What this very answer shows and nothing keeps."""
+    request.shown_once = secret  # type: ignore[attr-defined]
 
 
 def _everything(request: HttpRequest, permission: str) -> bool:
@@ -123,6 +140,9 @@ def change(request: HttpRequest) -> HttpResponse:
         messages.warning(request, str(refusal))
         return redirect("settings")
     messages.success(request, done)
+    if hasattr(request, "shown_once"):
+        # Drawn now, not after a redirect: a secret that waited for the next request would be kept somewhere.
+        return render(request, "settings.html", settings_context(request))
     return redirect(f"{reverse('settings')}#{place}")
 
 
@@ -212,6 +232,8 @@ def _freeze(request: HttpRequest) -> tuple[str, str]:
 
 
 def _lift(request: HttpRequest) -> tuple[str, str]:
+    if not _freezes(request, lifted_too=True).filter(pk=_pk(request)).exists():
+        raise Http404("There is no such freeze, or none that you may see.")
     row = Freeze.objects.filter(pk=_pk(request), lifted_at=None).first()
     if row is None:
         return "freeze", "It had been lifted already."
@@ -242,7 +264,7 @@ def _add_caller(request: HttpRequest) -> tuple[str, str]:
         now=now,
     )
     _, secret = access_service.issue_caller_token(caller=caller, by=actor_of(request), now=now)
-    request.session[SECRET] = {"of": f"caller {caller.name}", "token": secret, "verb": caller.verb}
+    _show_once(request, of=f"caller {caller.name}", token=secret, verb=caller.verb)
     return "callers", f"{caller.name} is registered. Its token is shown once, above."
 
 
@@ -256,7 +278,7 @@ def _caller(request: HttpRequest) -> Caller:
 def _rotate(request: HttpRequest) -> tuple[str, str]:
     caller = _caller(request)
     _, secret = access_service.rotate_caller_token(caller=caller, by=actor_of(request), now=timezone.now())
-    request.session[SECRET] = {"of": f"caller {caller.name}", "token": secret, "verb": caller.verb}
+    _show_once(request, of=f"caller {caller.name}", token=secret, verb=caller.verb)
     return (
         "callers",
         f"{caller.name} has a new token, shown once, above. The one before it holds for another day.",
@@ -315,14 +337,14 @@ def _add_token(request: HttpRequest) -> tuple[str, str]:
         by=actor_of(request),
         now=now,
     )
-    request.session[SECRET] = {"of": f"API token {token.name}", "token": secret}
+    _show_once(request, of=f"API token {token.name}", token=secret)
     return "tokens", f"Token {token.name} is made. It is shown once, above."
 
 
 def _revoke_token(request: HttpRequest) -> tuple[str, str]:
-    token = ApiToken.objects.filter(pk=_pk(request), owner=person_of(request)).first()
+    token = _tokens(request).filter(pk=_pk(request)).first()
     if token is None:
-        raise Http404("There is no such token of yours.")
+        raise Http404("There is no such token, or none that you may revoke.")
     access_service.revoke_api_token(token_id=token.pk, by=actor_of(request), now=timezone.now())
     return "tokens", f"Token {token.name} is revoked."
 

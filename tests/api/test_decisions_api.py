@@ -92,7 +92,7 @@ def test_an_override_needs_a_cluster_that_answers(cluster: Cluster, ada: User) -
         raise Unreachable("no answer within 5 s")
 
     with connections.using(unreachable):
-        answer = api(ada, "decide").post(f"decisions/{row.pk}/override/", {"reason": "incident"})
+        answer = api(ada, "override").post(f"decisions/{row.pk}/override/", {"reason": "incident"})
     assert answer.status_code == 503
     assert Decision.objects.get().verdict == Verdict.DENIED
 

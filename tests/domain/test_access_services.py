@@ -1,6 +1,7 @@
 """Roles, tokens and callers: given, shown once, rotated, revoked, audited."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -85,8 +86,14 @@ def test_a_token_reads_unless_more_was_given(ada: User) -> None:
     assert access.permissions_of(token.scopes) == {"view"}
 
 
-def test_a_scope_to_decide_includes_reading_and_overriding() -> None:
-    assert access.permissions_of(["decide"]) == {"view", "decide", "override"}
+def test_a_scope_to_decide_includes_reading_and_no_override() -> None:
+    assert access.permissions_of(["decide"]) == {"view", "decide"}
+
+
+def test_what_cannot_be_a_token_costs_no_query(db: None, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(0):
+        for wrong in ("", "dui_", "x" * 1_000_000, f"dui_{'x' * 44}", f"dui_{'x' * 42}\n"):
+            assert access.find_api_token(wrong, now=NOW) is None
 
 
 @pytest.mark.parametrize(

@@ -254,8 +254,19 @@ def test_once_heard_a_yes_stays_one(token: str, ada: User) -> None:
     ask(token)
     approve(Actor.person(ada))
     ask(token)
-    RoleBinding.objects.all().delete()
     assert ask(token, pod=FakePod(now=moment.Now(ready=1, desired=3)))["allow"] is True
+
+
+def test_but_not_once_its_approver_lost_the_right(token: str, ada: User) -> None:
+    ask(token)
+    approve(Actor.person(ada))
+    assert ask(token)["allow"] is True
+    RoleBinding.objects.all().delete()
+    answer = ask(token)
+    said = Decision.objects.get().events.last()
+    assert (answer["allow"], answer["state"]) == (False, "pending")
+    assert said is not None
+    assert said.detail["caller_may_have_acted"] is True
 
 
 def test_an_approval_that_was_taken_back_is_a_no_to_who_heard_it(token: str) -> None:
