@@ -1,29 +1,35 @@
 """How decisions and cycles can be narrowed in the address."""
 
+from functools import partial
+
 from django.db.models import Q, QuerySet
 from django_filters import rest_framework as filters
 
 from decisions.models import Cycle, CycleKind, CycleState, Decision, Eviction, Verdict
+from decisions.queries.history import TEXT
+
+
+text = partial(filters.CharFilter, max_length=TEXT)
 
 
 class DecisionFilter(filters.FilterSet):
     """``?verdict=pending&cluster=prod&namespace=shop&q=web``; values of one name are alternatives."""
 
-    cluster = filters.CharFilter(field_name="cluster__name")
+    cluster = text(field_name="cluster__name")
     verdict = filters.MultipleChoiceFilter(choices=Verdict.choices, distinct=False)
     eviction = filters.MultipleChoiceFilter(choices=Eviction.choices, distinct=False)
-    namespace = filters.CharFilter()
-    node = filters.CharFilter()
-    pod_name = filters.CharFilter()
-    pod_uid = filters.CharFilter()
-    workload = filters.CharFilter()
-    plugin = filters.CharFilter()
-    failure_mode = filters.CharFilter()
-    asker = filters.CharFilter()
+    namespace = text()
+    node = text()
+    pod_name = text()
+    pod_uid = text()
+    workload = text()
+    plugin = text()
+    failure_mode = text()
+    asker = text()
     cycle = filters.NumberFilter(field_name="cycle_id")
     since = filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
     until = filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
-    q = filters.CharFilter(method="search", label="text in names and reasons")
+    q = text(method="search", label="text in names and reasons")
 
     class Meta:
         model = Decision
@@ -41,7 +47,7 @@ class DecisionFilter(filters.FilterSet):
 class CycleFilter(filters.FilterSet):
     """``?cluster=prod&kind=dry_run``."""
 
-    cluster = filters.CharFilter(field_name="cluster__name")
+    cluster = text(field_name="cluster__name")
     kind = filters.MultipleChoiceFilter(choices=CycleKind.choices, distinct=False)
     state = filters.MultipleChoiceFilter(choices=CycleState.choices, distinct=False)
 

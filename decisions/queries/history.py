@@ -21,7 +21,7 @@ CHUNK: Final = 500
 # Where no index finds what a filter asks for (text, a node, a person …), a page looks at so many decisions and no
 # more: however rare the matches are, it comes at once, and the next page looks further back.
 LOOKED_AT: Final = 25_000
-TEXT: Final = 200
+TEXT: Final = 400  # The longest column that a filter compares with, a workload, has 320.
 
 COLUMNS: Final = (
     "id", "created_at", "cluster", "namespace", "pod_name", "pod_uid", "node", "workload", "asker_name", "profile",

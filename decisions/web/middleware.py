@@ -76,10 +76,17 @@ class PlainAddresses:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if "%00" in request.META.get("QUERY_STRING", "") and not request.path.startswith("/api/"):
-            sentence = "The address contains a NUL character (%00); take it out."
+        where = "" if request.path.startswith("/api/") else self._with_nul(request)
+        if where:
+            sentence = f"The {where} contains a NUL character (%00); take it out."
             return HttpResponse(sentence, status=400, content_type="text/plain")
         return self.get_response(request)
+
+    def _with_nul(self, request: HttpRequest) -> str:
+        if "%00" in request.META.get("QUERY_STRING", ""):
+            return "address"
+        written = (text for name, values in request.POST.lists() for text in (name, *values))
+        return "form" if any("\0" in text for text in written) else ""
 
 
 def shown_page(request: HttpRequest) -> str:
