@@ -11,7 +11,7 @@ from django.forms.utils import flatatt
 from django.template import Context
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from heroicons.templatetags.heroicons import heroicon_micro
 
@@ -19,6 +19,7 @@ from decisions.models import Decision
 from decisions.queries import sentences
 from decisions.queries.sentences import Look
 from decisions.queries.statistics import Bar, Strip
+from deschedui.text import web_address
 
 register = template.Library()
 
@@ -132,6 +133,30 @@ def _iso(at: datetime | None) -> str:
 def mask(text: str) -> str:
     """A door's address without its token: such a path leaks (design.md section 6)."""
     return DOOR_PATH.sub(r"\1…/", str(text))
+
+
+ADDRESS = re.compile(r"https?://[^\s<>\"'`]+", re.IGNORECASE)
+END_OF_SENTENCE = ".,;:!?)]}’”"
+
+
+@register.filter
+def linked(text: str) -> SafeString:
+    """A text from outside whose web addresses can be followed: a ticket in a reason, a page about a webhook's rule.
+
+    The only place that makes a link of such text; :func:`deschedui.text.web_address` says which addresses may be one.
+    The other site learns neither where the reader came from nor gets a handle on this window.
+    """
+    text, parts, at = str(text), [], 0
+    for found in ADDRESS.finditer(text):
+        address = web_address(found[0].rstrip(END_OF_SENTENCE))
+        if address:
+            parts += [escape(text[at : found.start()]), _link(address)]
+            at = found.start() + len(address)
+    return mark_safe("".join([*parts, escape(text[at:])]))  # noqa: S308 - made of escape and format_html alone
+
+
+def _link(address: str) -> SafeString:
+    return format_html('<a href="{0}" rel="noopener noreferrer" target="_blank">{0}</a>', address)
 
 
 @register.filter
