@@ -6,6 +6,9 @@ GOLDEN ?= ../shared/golden
 CLUSTER ?= demo
 ONLY ?=
 ARGS ?=
+# An installation as deploy/ makes it, as far as Django's deployment check looks at one.
+PRODUCTION := DESCHEDUI_BEHIND_HTTPS=1 DESCHEDUI_PUBLIC_URL=https://deschedui.example \
+  DESCHEDUI_ALLOWED_HOSTS=deschedui.example DESCHEDUI_TRUSTED_ORIGINS=https://deschedui.example
 
 .PHONY: demo demo-check run test test-postgresql check bench golden lock format help
 help:
@@ -44,7 +47,10 @@ check: $(VENV)/.dev
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
-	DESCHEDUI_DEBUG=1 $(PY) manage.py makemigrations --check --dry-run
+	DESCHEDUI_DEMO=1 DESCHEDUI_DEBUG=1 $(PY) manage.py makemigrations --check --dry-run
+	@echo manage.py check --deploy --fail-level WARNING
+	@$(PRODUCTION) DESCHEDUI_SECRET_KEY=$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(48))') \
+	  $(PY) manage.py check --deploy --fail-level WARNING
 	$(VENV)/bin/djlint templates --lint --quiet
 
 bench: $(VENV)/.dev

@@ -10,6 +10,7 @@ class DecisionsConfig(AppConfig):
     verbose_name = "Decisions"
 
     def ready(self) -> None:
+        from decisions import checks  # noqa: F401, PLC0415 - for its side effect: it registers them
         from decisions.services import rights  # noqa: PLC0415 - models are loaded by now, not before
         from deschedui import celery  # noqa: F401, PLC0415 - for its side effect, after Django is ready
 

@@ -4,11 +4,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from celery import Celery
+import django
+from celery import Celery, signals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deschedui.settings")
 
 from deschedui import broker
+from deschedui.logs import mask_uncaught
 from deschedui.settings import ENV
 
 
@@ -48,3 +50,14 @@ app.conf.update(
     },
 )
 app.autodiscover_tasks(["decisions"])
+
+
+@signals.worker_init.connect
+@signals.beat_init.connect
+def _may_start(sender: Any = None, **_: Any) -> None:
+    """Worker and beat end here where ``decisions.checks`` refuses."""
+    django.setup()
+    from decisions.checks import refuse_start  # noqa: PLC0415 - its models need the registry that was just made
+
+    mask_uncaught()
+    refuse_start("beat" if type(sender).__name__ == "Service" else "worker")

@@ -35,6 +35,8 @@ def _objections(env: "Environment", environ: Mapping[str, str]) -> Iterator[str]
     if any(host.strip(".") in {"*", ""} for host in env.allowed_hosts):
         yield "DESCHEDUI_ALLOWED_HOSTS: must name hosts: * would answer to any Host header"
     yield from sqlite_objection(env.database_url, _web_processes(env, environ))
+    if ours := [name for name in env.extender_header_env if name.upper().startswith("DESCHEDUI_")]:
+        yield f"DESCHEDUI_EXTENDER_HEADER_ENV: must not let a policy send our own secrets: {', '.join(ours)}"
     for url in filter(without_password, env.broker_url.split(";")):
         yield (
             f"DESCHEDUI_BROKER_URL: the broker at {urlsplit(url).hostname} has no password, and whoever reaches it can "

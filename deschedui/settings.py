@@ -258,7 +258,12 @@ LOGGING = {
     "handlers": {
         "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["mask"]},
         # services.record_lines: finished lines of JSON. Not sys.stdout, which Celery turns into a logger's.
-        "record": {"class": "logging.StreamHandler", "formatter": "record", "stream": "ext://sys.__stdout__"},
+        "record": {
+            "class": "logging.StreamHandler",
+            "formatter": "record",
+            "filters": ["mask"],
+            "stream": "ext://sys.__stdout__",
+        },
         # Mails nobody unless ADMINS is set; its traceback is DEFAULT_EXCEPTION_REPORTER's.
         "mail_admins": {
             "class": "django.utils.log.AdminEmailHandler",

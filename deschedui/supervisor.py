@@ -111,7 +111,7 @@ def _tail(log: Path, lines: int = 15) -> str:
     return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
 
 
-def web(port: int, *, host: str = "127.0.0.1") -> Program:
+def web(port: int, *, host: str = "127.0.0.1", processes: int = 1) -> Program:
     """Pages, API and doors."""
     return Program(
         "web",
@@ -126,7 +126,8 @@ def web(port: int, *, host: str = "127.0.0.1") -> Program:
                 "--port",
                 str(port),
             ),
-            *("--no-access-log", "--lifespan", "off", "--timeout-graceful-shutdown", "5"),
+            *("--workers", str(processes), "--no-access-log", "--lifespan", "off"),
+            *("--timeout-graceful-shutdown", "5", "--http", "decisions.doors.protocol:DoorProtocol"),
         ],
     )
 

@@ -23,10 +23,8 @@ from deschedui import supervisor
 from deschedui.config import ROOT
 from deschedui.demo import kube
 from deschedui.demo.controlplane import ControlPlaneError
+from deschedui.demo.people import PASSWORD, USERS
 from deschedui.supervisor import Program, Supervisor
-
-PASSWORD = "evict-me-gently"  # noqa: S105 - printed at the start, for the demo only
-USERS = (("ada", "approver"), ("vera", "viewer"), ("root", "admin"))
 
 
 @dataclass(frozen=True)
