@@ -4,6 +4,7 @@ Django hides what is named like a secret. Here a local variable called ``value``
 variable, form value, cookie or setting is shown at all, and the whole report is masked like a log line.
 """
 
+from collections.abc import ItemsView
 from types import FrameType
 from typing import Any, Final
 
@@ -54,9 +55,9 @@ class Filter(SafeExceptionReporterFilter):
         self,
         request: HttpRequest | None,  # noqa: ARG002 - Django's signature
         tb_frame: FrameType,
-    ) -> list[tuple[str, Any]]:
+    ) -> ItemsView[str, Any]:
         """Numbers as they are; of everything else the type."""
-        return [(name, _shown(value)) for name, value in tb_frame.f_locals.items()]
+        return {name: _shown(value) for name, value in tb_frame.f_locals.items()}.items()
 
 
 def _shown(value: object) -> object:

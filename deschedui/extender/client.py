@@ -11,7 +11,7 @@ import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -34,6 +34,7 @@ from deschedui.extender.outcomes import (
     interpret_response,
 )
 from deschedui.extender.texts import clean, masked_url
+from deschedui.masking import Known
 
 __all__ = [
     "ConfigErrors",
@@ -149,6 +150,7 @@ class _Callee:
         self.url = httpx.URL(args.url)
         self.shown_url = masked_url(args.url)
         self.seconds = args.timeout_seconds
+        self._known = Known(value for _, value in extender.headers)
         self._headers = _headers(self.url, extender)
 
     def request(self, question: ExtenderRequest, bodies: Bodies, progress: _Progress) -> httpx.Request:
@@ -164,12 +166,18 @@ class _Callee:
         )
 
     def outcome(self, seen: Observation, latency_ms: float) -> ExtenderOutcome:
-        return apply_policy(
+        """Its words without the header values that we sent: an error page that echoes them would keep them for good."""
+        outcome = apply_policy(
             seen,
             ignorable=self.args.ignorable,
             fail_policy=self.args.fail_policy,
             latency_ms=latency_ms,
             url=self.shown_url,
+        )
+        if not self._known:
+            return outcome
+        return replace(
+            outcome, reason=self._known.hide(outcome.reason), detail=self._known.hide(outcome.detail)
         )
 
 

@@ -1,21 +1,20 @@
 """Text that comes from outside: bounded, printable, and without door tokens."""
 
-import re
 from typing import Final
 
+from deschedui import masking
 from deschedui.text import visible
 
 REASON_LIMIT: Final = 4_096  # characters of an extender's own words that are kept
 BODY_LIMIT: Final = 300  # characters of the body of an answer that was not 200
-_DOOR_TOKEN: Final = re.compile(r"(/doors/+)[^/\s]+(?=/)")
 
 
 def clean(text: str, limit: int = REASON_LIMIT) -> str:
-    """At most `limit` characters; hidden ones as escapes, a door's token as `***`.
+    """At most `limit` characters; hidden ones as escapes, what is secret by its form as `***`.
 
     Line breaks stay.
     """
-    return masked_url(visible(text[:limit], multiline=True)[:limit])
+    return masking.masked(visible(text[:limit], multiline=True)[:limit])
 
 
 def clean_bytes(body: bytes, limit: int = BODY_LIMIT) -> str:
@@ -24,5 +23,5 @@ def clean_bytes(body: bytes, limit: int = BODY_LIMIT) -> str:
 
 
 def masked_url(url: str) -> str:
-    """A URL, or text with URLs, for showing: a token that stands in the path of one of our doors is masked."""
-    return _DOOR_TOKEN.sub(r"\1***", url)
+    """A URL for showing: a token that stands in the path of one of our doors is masked."""
+    return masking.masked(url)

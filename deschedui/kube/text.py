@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from deschedui import masking
 from deschedui.text import visible
 
 _BREAKS: Final = re.compile(r"[ \t\r\n]+")
@@ -12,9 +13,6 @@ _URL: Final = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20}://)(?P<user>[^\s/@\"']*@)?(?P<host>[^\s/?#\"']+)"
     r"(?P<rest>[^\s\"']*)"
 )
-_DOOR: Final = re.compile(r"/doors/+[^/\s\"'?#]+(?=/|[\s\"'?#]|$)", re.IGNORECASE)
-_USER: Final = re.compile(r"(?<=://)[^\s/@\"']*@")
-_BEARER: Final = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 
 
 def one_line(value: str, limit: int) -> str:
@@ -39,9 +37,8 @@ def mask_urls(value: str) -> str:
 
 
 def mask_secrets(value: str) -> str:
-    """Mask what carries a secret by its form: door tokens, ``user:password@`` and ``Bearer …``."""
-    masked = _USER.sub("…@", _DOOR.sub("/doors/…", value))
-    return _BEARER.sub(lambda found: f"{found[1]} …", masked)
+    """Mask what carries a secret by its form: door tokens, ``user:password@``, ``Bearer …`` and their like."""
+    return masking.masked(value)
 
 
 def sentence(value: str, limit: int = 1000) -> str:
