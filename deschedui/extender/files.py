@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from deschedui.extender.config import REFERENCE, ExtenderArgs
@@ -117,12 +118,15 @@ def _variable(name: str, rules: FileRules) -> str:
 
 def _file_value(name: str, rules: FileRules) -> str:
     wanted = _real(Path(name))
-    if not any(
-        wanted == allowed or wanted.is_relative_to(allowed) for allowed in map(_real, rules.file_allow)
-    ):
+    allowed = next((each for each in map(_real, rules.file_allow) if wanted.is_relative_to(each)), None)
+    if allowed is None:
         raise _Refused(f"file {name} is not on the list of files that headers may use")
     try:
-        found = _read(wanted, name).decode("ascii").strip()
+        found = (
+            _read(Below(allowed if wanted != allowed else allowed.parent, wanted), name)
+            .decode("ascii")
+            .strip()
+        )
     except UnicodeDecodeError:
         raise _Refused(f"file {name} holds non-ASCII bytes, which a header cannot") from None
     if not found:
@@ -166,20 +170,24 @@ def _identify(
     problems: list[ConfigProblem],
     place: int,
 ) -> None:
-    paths: list[Path] = []
+    contents: list[bytes] = []
     for field_name, name in pair.items():
         with _collecting(problems, "extenders", place, "tlsConfig", field_name):
-            path = _tls_path(name, rules)
-            _read(path, name)
-            paths.append(path)
-    if len(paths) == len(pair):
+            contents.append(_read(_tls_path(name, rules), name))
+    if len(contents) == len(pair):
         with _collecting(problems, "extenders", place, "tlsConfig", "keyFile"):
-            _load_pair(context, paths[0], paths[1], " and ".join(pair.values()))
+            _load_pair(context, contents, " and ".join(pair.values()))
 
 
-def _load_pair(context: ssl.SSLContext, certificate: Path, key: Path, names: str) -> None:
+def _load_pair(context: ssl.SSLContext, contents: Sequence[bytes], names: str) -> None:
+    """The library reads by name alone, and a name may change: it gets what was read, in a private folder."""
     try:
-        context.load_cert_chain(certificate, key, password="")  # an encrypted key must not prompt
+        with TemporaryDirectory(prefix="deschedui-tls-") as folder:
+            certificate, key = (Path(folder, name) for name in ("certificate", "key"))
+            for path, content in zip((certificate, key), contents, strict=True):
+                path.touch(mode=0o600)
+                path.write_bytes(content)
+            context.load_cert_chain(certificate, key, password="")  # an encrypted key must not prompt
     except (ssl.SSLError, ValueError) as error:
         what = getattr(error, "reason", None) or "the key is encrypted or not a key"
         raise _Refused(
@@ -187,14 +195,14 @@ def _load_pair(context: ssl.SSLContext, certificate: Path, key: Path, names: str
         ) from None
 
 
-def _tls_path(name: str, rules: FileRules) -> Path:
+def _tls_path(name: str, rules: FileRules) -> "Below":
     if rules.folder is None:
         raise _Refused(f"{name} is refused: no folder for TLS files is configured")
     folder = _real(rules.folder)
     wanted = _real(folder / name)
     if not wanted.is_relative_to(folder):
         raise _Refused(f"{name} is refused: it is not below the folder for TLS files ({rules.folder})")
-    return wanted
+    return Below(folder, wanted)
 
 
 def _real(path: Path) -> Path:
@@ -205,15 +213,33 @@ def _real(path: Path) -> Path:
         raise _Refused(f"{path} cannot be resolved") from None
 
 
-def _open(path: str, flags: int) -> int:
-    """Follows no link put there since the path was resolved, and does not wait for a pipe's other end."""
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+@dataclass(frozen=True, slots=True)
+class Below:
+    """A file and the folder that it was found to lie below, both without symlinks when they were looked at."""
+
+    folder: Path
+    path: Path
+
+    def open(self, _path: str, flags: int) -> int:
+        """Go down from the folder step by step and follow no link that was put there since; for `open(opener=…)`.
+
+        Nor wait for a pipe's other end. Raises OSError.
+        """
+        *folders, last = self.path.relative_to(self.folder).parts or (".",)
+        at = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for step in folders:
+                at, above = os.open(step, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at), at
+                os.close(above)
+            return os.open(last, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
+        finally:
+            os.close(at)
 
 
-def _read(path: Path, name: str) -> bytes:
+def _read(found: Below, name: str) -> bytes:
     """A regular file, bounded."""
     try:
-        with open(path, "rb", opener=_open) as file:
+        with open(found.path, "rb", opener=found.open) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise _Refused(f"{name} is not a file")
             content = file.read(_LARGEST_FILE + 1)

@@ -11,11 +11,8 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 import urllib3
 import yaml
@@ -112,12 +109,13 @@ def load(
     configuration = Configuration()
     configuration.retries = False
     configuration.connection_pool_maxsize = _POOL_SIZE
+    # Of the environment none: it is everybody's in a container. One in a kubeconfig (proxy-url) is set below.
+    configuration.proxy = configuration.no_proxy = None
     try:
         if connection.in_cluster:
             token_file: Path | None = _load_service_account(configuration, environ, service_account)
         else:
             token_file = _load_kubeconfig(configuration, connection, environ)
-        _spare_loopback(configuration)
         pool = RESTClientObject(configuration).pool_manager
     except ConfigError:
         raise
@@ -172,20 +170,6 @@ def _check_exec(connection: ClusterConnection, user: Mapping[str, Any], configur
         raise ConfigError(
             f"{connection}: the exec plugin {command!r} gave no credentials; run it by hand to see why"
         )
-
-
-def _spare_loopback(configuration: Configuration) -> None:
-    """A proxy of the environment is no way to this machine itself, as for kubectl; one of a kubeconfig stays."""
-    host = urlsplit(str(configuration.host)).hostname or ""
-    if configuration.proxy in getproxies().values() and (host == "localhost" or _is_loopback(host)):
-        configuration.proxy = None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _read_token(path: Path) -> str:

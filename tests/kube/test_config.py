@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+import urllib3
 
 from deschedui.kube.budget import Budget
 from deschedui.kube.client import ClusterClient, Timeouts
@@ -210,13 +211,34 @@ def test_a_certificate_that_is_not_trusted_is_unreachable_by_tls(connect: Connec
         connect(server.url.replace("http:", "https:"), timeouts=Timeouts(read=1)).check()
 
 
-@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy"])
-def test_a_proxy_of_the_environment_is_no_way_to_this_machine(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, name: str
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize(
+    "name", ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+)
+def test_a_proxy_of_the_environment_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, scheme: str
 ) -> None:
     monkeypatch.setenv(name, "http://127.0.0.1:9")
+    path = write_kubeconfig(tmp_path / "kubeconfig", f"{scheme}://api.example.com")
+    access = load(ClusterConnection("shop", kubeconfig=str(path)))
+    assert not isinstance(access.pool, urllib3.ProxyManager)
+    assert access.configuration.proxy is None
+
+
+def test_nor_on_the_way_to_this_machine(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     with serving(VERSION) as server:
         assert connect(server.url).check() == "v1.37.2"
+
+
+def test_a_netrc_of_the_environment_is_not_used(
+    connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with serving(VERSION) as server:
+        connect(server.url).check()
+        assert "basic" not in server.requests[0].headers.get("authorization", "").lower()
 
 
 def test_a_proxy_of_the_kubeconfig_is_used(tmp_path: Path) -> None:
