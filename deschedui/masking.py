@@ -22,6 +22,7 @@ MASK: Final = "***"
 _SLASH: Final = r"(?:/|\\/|%(?:25){0,3}2f|\\u002f|&\#x2f;|&\#47;|&sol;)"
 _VERBS: Final = r"(?:evict|admission|filter|prioritize|bind|preempt)"
 _END: Final = r"[)\]}.,;:!]{0,3}"
+_VERB_WITHIN: Final = 100  # characters of the end of a path in which its verb is looked for
 
 
 def _letter(letter: str) -> str:
@@ -30,7 +31,7 @@ def _letter(letter: str) -> str:
 
 
 _DOOR: Final = re.compile(
-    rf"(?P<door>{_SLASH}+{''.join(map(_letter, 'doors'))}{_SLASH}+)"
+    rf"(?P<door>{_SLASH}{''.join(map(_letter, 'doors'))}{_SLASH}+)"
     rf"(?P<rest>(?:{_SLASH}|[^\s\"'?#<>`\\])+)",
     re.IGNORECASE,
 )
@@ -44,11 +45,11 @@ _SCHEME: Final = re.compile(
     r"\b(?P<scheme>bearer|basic|digest|negotiate)(?P<gap>\s+|%20|\+)[A-Za-z0-9._~+/=%-]{8,}", re.IGNORECASE
 )
 _NAMED: Final = re.compile(
-    r"(?P<name>\b(?:[\w-]{0,40}authorization|(?:set-)?cookie|[\w-]{0,40}api[_-]?key|[\w-]{0,40}auth[_-]token"
+    r"(?P<name>(?<![A-Za-z0-9])(?:[\w-]{0,40}authorization|(?:set-)?cookie|[\w-]{0,40}api[_-]?key|[\w-]{0,40}auth[_-]token"
     r"|(?:access|refresh|id|session|csrf)[_-]?token|csrfmiddlewaretoken|(?:__host-)?(?:sessionid|csrftoken)"
     r"|client[_-]secret|secret[_-]key|[\w-]{0,40}password|passwd|passphrase)"
     r"(?:\\?[\"'])?\s{0,4}(?:[:=]|%3d)\s{0,4}(?:\\?[\"'])?)"
-    r"(?:(?P<scheme>[A-Za-z]{3,12})\s+)?(?P<value>[^\s\"'\\,;&<>]{4,})",
+    r"(?:(?P<scheme>[A-Za-z]{3,12})\s+)?(?!(?:bearer|basic|digest|negotiate)\b)(?P<value>[^\s\"'\\,;&<>]{4,})",
     re.IGNORECASE,
 )
 _QUERY: Final = re.compile(
@@ -69,7 +70,7 @@ def _without_token(found: re.Match[str]) -> str:
     door, rest = found["door"], found["rest"]
     if _BARE_VERB.fullmatch(rest):
         return found[0]
-    verb = _LAST_VERB.search(rest)
+    verb = _LAST_VERB.search(rest, max(0, len(rest) - _VERB_WITHIN))
     return f"{door}{MASK}{verb[0] if verb else ''}"
 
 

@@ -19,11 +19,11 @@ from decisions.models import Decision
 from decisions.queries import sentences
 from decisions.queries.sentences import Look
 from decisions.queries.statistics import Bar, Strip
+from deschedui.masking import masked
 from deschedui.text import web_address
 
 register = template.Library()
 
-DOOR_PATH = re.compile(r"(/doors/)[^/\s\"'?]+/")
 # Not of the address that a person sees: what a poll says that its page shows, and the place within a list.
 OF_A_POLL = ("before", "rows", "groups", "open", "after", "new", "bars", "title", "cycle")
 ZONED = "%Y-%m-%d %H:%M:%S %Z"
@@ -132,7 +132,7 @@ def _iso(at: datetime | None) -> str:
 @register.filter
 def mask(text: str) -> str:
     """A door's address without its token: such a path leaks (design.md section 6)."""
-    return DOOR_PATH.sub(r"\1…/", str(text))
+    return masked(str(text))
 
 
 ADDRESS = re.compile(r"https?://[^\s<>\"'`]+", re.IGNORECASE)

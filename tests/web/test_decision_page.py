@@ -77,7 +77,7 @@ def test_a_failed_extender_call_says_what_failed_what_it_meant_and_what_to_do(
 def test_a_token_in_a_path_is_masked(as_ada: Client, make: Make) -> None:
     page = as_ada.get(f"/d/{make(extenders=[OUTCOME]).pk}/")
     assert b"dui_secret" not in page.content
-    assert "/doors/…/evict" in text_of(page)
+    assert "/doors/***/evict" in text_of(page)
 
 
 def test_it_says_what_each_other_node_lacks(as_ada: Client, make: Make) -> None:
