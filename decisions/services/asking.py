@@ -169,7 +169,7 @@ def _say_yes(row: Decision, caller: Caller, edge: PodEdge, now: datetime) -> Ans
     if seen.sight is Sight.GONE or seen.uid != row.pod_uid or seen.terminating:
         return no(f"pod {row.pod} with this UID is gone or terminating", State.GONE, row.pk)
     if first and (over := _moment_is_over(row, edge)):
-        verdicts.back_to_pending(decision_id=row.pk, why=over.why, changes=over.changes, now=now)
+        carryout.back_to_pending(row, over, now=now)
         return no(f"waiting for approval again: {over.why}", State.PENDING, row.pk)
     if not evictions.tell(row.pk, by=Actor(name=caller.name), now=now):
         return _not_told(row, now)
@@ -180,8 +180,9 @@ def _say_yes(row: Decision, caller: Caller, edge: PodEdge, now: datetime) -> Ans
 
 def _moment_is_over(row: Decision, edge: PodEdge) -> carryout.AskAgain | None:
     """The approval's moment, read once before its caller hears the yes (design.md section 5)."""
-    if changes := moment.differences(row.moment, edge.moment(row)):
-        return carryout.AskAgain(changes, moment.sentence(changes))
+    seen = edge.moment(row)
+    if changes := moment.differences(row.moment, seen):
+        return carryout.AskAgain(changes, moment.sentence(changes), seen)
     if lost := carryout.approver_lost_right(row):
         return carryout.AskAgain(why=lost)
     return None

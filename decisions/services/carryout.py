@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from functools import cached_property, lru_cache, partial
 
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Coalesce
 
 from decisions.models import (
     Cluster,
@@ -61,6 +62,11 @@ CANDIDATES = 200
 
 
 # --- what is due ------------------------------------------------------------------------------------------
+# A controller counts its Ready pods a moment after they are. So long a replica that seems lost gets the benefit.
+COUNTS_WITHIN_SECONDS = 10.0
+COUNTED_AFTER_SECONDS = 2.0
+NOT_COUNTED_YET = "a sibling's replacement is Ready and its owner has not counted it yet"
+
 
 
 def due_clusters(*, now: datetime) -> list[int]:
@@ -120,6 +126,7 @@ class AskAgain:
 @dataclass(frozen=True)
 class Run:
     """One run of carrying out, in one cluster."""
+    seen: moment.Now | None = None
 
     cluster: Cluster
     client: ClusterClient
@@ -200,7 +207,10 @@ class Run:
             self._write(row, attempt, _gone_result(objection))
             return True
         if isinstance(objection, AskAgain):
-            ask_again(row, attempt, objection, now=self.clock.now())
+            if is_not_counted_yet(row, objection, now=self.clock.now()):
+                self._step_back(row, attempt, NOT_COUNTED_YET, seconds=COUNTED_AFTER_SECONDS)
+            else:
+                ask_again(row, attempt, objection, now=self.clock.now())
             return True
         return self._call(row, attempt, seen)
 
@@ -254,6 +264,7 @@ class Run:
 
     # --- the call
 
+            policy_id=self.policy[0].pk if self.policy else None,
     def _call(self, row: Decision, attempt: int, seen: Seen) -> bool:
         request = EvictionRequest(
             namespace=row.namespace,
@@ -355,7 +366,7 @@ def object_to(row: Decision, seen: Seen, now: moment.Now) -> Gone | AskAgain | N
     if gone := _gone(row, seen.pod):
         return gone
     if changes := moment.differences(row.moment, now):
-        return AskAgain(changes, moment.sentence(changes))
+        return AskAgain(changes, moment.sentence(changes), now)
     if lost := approver_lost_right(row):
         return AskAgain({}, lost)
     return None
@@ -388,11 +399,25 @@ def moved_siblings(row: Decision) -> int:
     if not row.owner_uid:
         return 0
     since = _since(row)
-    leaving = Q(eviction__in=(Eviction.DELEGATED, Eviction.ACCEPTED))
-    # One whose replacement is Ready is not missing any more.
-    left = Q(eviction=Eviction.EVICTED, ended_at__gte=since, replacement_ready_at=None)
-    siblings = Decision.objects.filter(leaving | left, cluster_id=row.cluster_id, owner_uid=row.owner_uid)
-    return siblings.exclude(pod_uid=row.pod_uid).values("pod_uid").distinct().count()
+    leaving = Q(eviction__in=(Eviction.DELEGATED, Eviction.EVICTING))
+    left = Q(eviction=Eviction.ACCEPTED) | Q(eviction=Eviction.EVICTED, replacement_ready_at=None)
+    siblings = siblings_of(row).annotate(left_at=Coalesce("accepted_at", "ended_at"))
+    moved = siblings.filter(leaving | (left & Q(left_at__gte=since)))
+    return moved.values("pod_uid").distinct().count()
+
+
+def siblings_of(row: Decision) -> "QuerySet[Decision]":
+    """The decisions about other pods of the same owner."""
+    siblings = Decision.objects.filter(cluster_id=row.cluster_id, owner_uid=row.owner_uid)
+    return siblings.exclude(pod_uid=row.pod_uid).order_by()
+
+
+def is_not_counted_yet(row: Decision, objection: AskAgain, *, now: datetime) -> bool:
+    """Whether a replica only seems to be missing: a sibling's replacement is Ready, but its owner has not said so."""
+    if not row.owner_uid or set(objection.changes) != {moment.READY}:
+        return False
+    lately = now - timedelta(seconds=COUNTS_WITHIN_SECONDS)
+    return siblings_of(row).filter(replacement_ready_at__gt=lately).exists()
 
 
 def _since(row: Decision) -> datetime:
@@ -417,9 +442,15 @@ def ask_again(row: Decision, attempt: int, objection: AskAgain, *, now: datetime
     with timeline.transaction():
         if not evictions.step_back(row.pk, attempt, why=objection.why, now=now):
             return False
-        return verdicts.back_to_pending(
-            decision_id=row.pk, why=objection.why, changes=objection.changes, now=now
-        )
+        return back_to_pending(row, objection, now=now)
+
+
+def back_to_pending(row: Decision, objection: AskAgain, *, now: datetime) -> bool:
+    """The verdict back to pending, with the difference and with the numbers as they are now."""
+    fresh = moment.shown_again(row.forecast, objection.seen, now) if objection.seen else None
+    return verdicts.back_to_pending(
+        decision_id=row.pk, why=objection.why, changes=objection.changes, forecast=fresh, now=now
+    )
 
 
 # --- rows as the pace sees them ---------------------------------------------------------------------------

@@ -183,6 +183,8 @@ class Seen:
     snapshot: Moment
     raw: Mapping[str, msgspec.Raw]
     """By UID: pods and nodes as the API server sent them, where an extender needs them."""
+    read_at: datetime
+    """When the cluster had been listed; extenders may have been asked for minutes since."""
 
 
 @dataclass
@@ -322,10 +324,14 @@ class Recorder:
             approval_required=approval_required(self.seen.policy.profiles[nomination.profile_index]),
             outcome=heard.outcome if heard else None,
             outcomes=heard.outcomes if heard else (),
-            forecast=self._forecaster.of(pod, reserve=True).as_dict() if self._forecasts else {},
+            forecast=self._forecast(pod) if self._forecasts else {},
             pod_snapshot=None if dry else snapshots.keep("Pod", self._pod_record(pod)),
             node_snapshot=None if dry else self._node_snapshot(nomination.node),
         )
+
+    def _forecast(self, pod: objects.Pod) -> dict[str, Any]:
+        made = self._forecaster.of(pod, reserve=True).as_dict()
+        return made | {"read_at": self.seen.read_at.isoformat()}
 
     @cached_property
     def _forecaster(self) -> Forecaster:

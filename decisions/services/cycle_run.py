@@ -80,7 +80,8 @@ class CycleRun:
             lists = self._list(running.policy)
             snapshot = Snapshot.build(**lists.as_arguments())
             raw = {**lists.raw_pods, **lists.raw_nodes}
-            seen = Seen(_bound(running.policy, snapshot), running.version, snapshot, raw)
+            bound = _bound(running.policy, snapshot)
+            seen = Seen(bound, running.version, snapshot, raw, read_at=self.row.now())
             self._decide(seen, clients, warnings)
 
     # ---- reading

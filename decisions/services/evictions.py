@@ -417,7 +417,7 @@ def _columns(row: Decision, target: Eviction, result: EvictionResult, now: datet
         "unconfirmed": result.unconfirmed,
     }
     if target in {Eviction.ACCEPTED, Eviction.IN_BACKGROUND, Eviction.EVICTED}:
-        columns["accepted_at"] = now
+        columns |= {"accepted_at": now, "server_accepted_at": result.server_time}
     if target in _ENDINGS:
         columns["ended_at"] = now
     if target == Eviction.EVICTED and not row.owner_uid:
@@ -562,6 +562,7 @@ def background_ended(row: Decision, *, nobody_started: bool, now: datetime) -> b
         if won:
             queue_who_waits_for(row.pk, now=now)
     return won
+            server_accepted_at=None,
 
 
 def note_mark(row: Decision, *, now: datetime) -> bool:
@@ -675,6 +676,7 @@ def go_on(*, decision_id: int, by: Actor, reason: str = "", now: datetime) -> De
     with timeline.transaction():
         row = Decision.objects.get(pk=decision_id)
         if not _release([decision_id], by=by, reason=reason or "go on", now=now):
+    "server_accepted_at": None,
             raise Conflict(row, "It is not held: nothing keeps it but its turn.")
         if row.cause != EvictionCause.RBAC and row.owner_uid:
             in_flight(row.cluster_id).filter(owner_uid=row.owner_uid).exclude(

@@ -139,12 +139,15 @@ class Pods:
 
 
 def candidates(row: Decision, pods: Sequence[PodBrief], taken: frozenset[str]) -> list[PodBrief]:
-    """Pods of the same owner that may be this one's replacement, oldest first. Pure.
+    """Pods of the same owner that may be this one's replacement, the most likely first. Pure.
+
+    A sibling that was there before the eviction must not pass for it: the pace would go on with one pod missing.
+    So the API server's clock says what came afterwards, where it is known, and of several the youngest counts.
 
     Args:
         taken: UIDs that are other decisions' replacements already.
     """
-    since = (row.accepted_at or row.ended_at or row.created_at) - CLOCKS_DIFFER_BY
+    since = _replaced_since(row)
     found = [
         pod
         for pod in pods
@@ -153,7 +156,14 @@ def candidates(row: Decision, pods: Sequence[PodBrief], taken: frozenset[str]) -
         and pod.deletion_timestamp is None
         and (pod.creation_timestamp is None or pod.creation_timestamp >= since)
     ]
-    return sorted(found, key=lambda pod: (pod.name != row.pod_name, str(pod.creation_timestamp), pod.name))
+    found.sort(key=lambda pod: (str(pod.creation_timestamp), pod.name), reverse=True)
+    return sorted(found, key=lambda pod: pod.name != row.pod_name)
+
+
+def _replaced_since(row: Decision) -> datetime:
+    if row.server_accepted_at is not None:
+        return row.server_accepted_at
+    return (row.accepted_at or row.ended_at or row.created_at) - CLOCKS_DIFFER_BY
 
 
 def settled_without(row: Decision, owner: OwnerView | None, pods: Sequence[PodBrief]) -> str:
@@ -166,10 +176,18 @@ def settled_without(row: Decision, owner: OwnerView | None, pods: Sequence[PodBr
         return owner.reason if "does not exist" in owner.reason else ""
     if owner.uid and owner.uid != row.owner_uid:
         return f"its {owner.kind} was replaced by another one"
+    # What has failed stays behind as an object (an evicted pod of a kubelet, say) and serves nobody.
     living = [pod for pod in pods if pod.deletion_timestamp is None and pod.uid != row.pod_uid]
-    if len(living) < owner.desired:
+    living = [pod for pod in living if pod.phase != "Failed"]
+    # Without the API server's time one of them may be the replacement all the same: then they have to be Ready.
+    there = living if row.server_accepted_at else [pod for pod in living if _serves(pod)]
+    if len(there) < owner.desired:
         return ""
     return f"{owner.kind} {owner.name} wants no more pods than the {len(living)} that it has"
+
+
+def _serves(pod: PodBrief) -> bool:
+    return pod.ready or pod.phase == "Succeeded"
 
 
 # --- looking ----------------------------------------------------------------------------------------------
@@ -241,8 +259,7 @@ class Follower:
         now = self.clock.now()
         siblings = self.pods.by_owner.get(row.owner_uid, ())
         if found := self._find(row, siblings):
-            ready = found.ready or found.phase == "Succeeded"
-            noted = Replacement(uid=found.uid, name=found.name, node=found.node_name, ready=ready)
+            noted = Replacement(uid=found.uid, name=found.name, node=found.node_name, ready=_serves(found))
             return evictions.note_replacement(row, noted, now=now)
         if why := settled_without(row, self._owner(row), siblings):
             return evictions.settle(row, why=why, now=now)

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 Changes = dict[str, tuple[str, str]]
+READY = "ready replicas"
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,7 @@ class Now:
         ready: replicas of the pod's owner; None where they cannot be counted, and ``why_unknown`` says why.
         moved: siblings whose own decision took them away since then: moved, not lost.
         policy: the version that was shown and the one that runs, where they differ for this pod.
+        policy_id: of the one that runs.
         protections: what the policy's evictor has against it now.
     """
 
@@ -23,6 +26,7 @@ class Now:
     why_unknown: str = ""
     moved: int = 0
     policy: tuple[str, str] | None = None
+    policy_id: int | None = None
     protections: tuple[str, ...] = ()
 
 
@@ -30,7 +34,7 @@ def differences(then: Mapping[str, Any], now: Now) -> Changes:
     """What a reviewer would have to see again: {name: (as shown, as it is now)}; empty: the approval holds."""
     changes: Changes = {}
     if lost := lost_replicas(then, now):
-        changes["ready replicas"] = lost
+        changes[READY] = lost
     if now.policy:
         changes["policy"] = now.policy
     if now.protections:
@@ -49,6 +53,23 @@ def lost_replicas(then: Mapping[str, Any], now: Now) -> tuple[str, str] | None:
         return None
     moved = f", {now.moved} moved by their own decision" if now.moved else ""
     return _of(shown, then.get("desired")), f"{_of(now.ready, now.desired)}{moved}"
+
+
+def shown_again(forecast: Mapping[str, Any], now: Now, at: datetime) -> dict[str, Any]:
+    """The forecast with what is read now, for whoever looks again: their yes is to this, not to what was before.
+
+    Without it every further approval would fail on the same difference until a cycle nominates the pod anew.
+    """
+    fresh = {**forecast, "read_at": at.isoformat()}
+    if now.policy:
+        fresh["policy"] = now.policy_id
+    shown = forecast.get("owner_ready", forecast.get("ready"))
+    if now.ready is None or shown is None:
+        return fresh
+    for name in ("ready", "ready_after"):
+        if forecast.get(name) is not None:
+            fresh[name] = max(0, forecast[name] - (shown - now.ready))
+    return fresh | {"owner_ready": now.ready, "owner_desired": now.desired}
 
 
 def sentence(changes: Changes) -> str:

@@ -613,15 +613,24 @@ def _withdraw_one(decision_id: int, *, why: str, by: Actor, now: datetime) -> bo
 
 
 def back_to_pending(
-    *, decision_id: int, why: str, changes: dict[str, tuple[str, str]], now: datetime
+    *,
+    decision_id: int,
+    why: str,
+    changes: dict[str, tuple[str, str]],
+    forecast: dict[str, Any] | None = None,
+    now: datetime,
 ) -> bool:
-    """The moment of an approval is over (fewer ready replicas, another policy …): ask again, with the difference."""
+    """The moment of an approval is over (fewer ready replicas, another policy …): ask again, with the difference.
+
+    Args:
+        forecast: with what was read now, so that the next approval is one of this moment; None: as it was.
+    """
     with timeline.transaction():
         holds.pod_of(decision_id)
         row = Decision.objects.select_related("cluster").get(pk=decision_id)
         told = evictions.recall(decision_id, now=now)
         won = Decision.objects.filter(pk=decision_id, verdict=Verdict.ALLOWED, eviction=Eviction.NONE).update(
-            **_back_to_pending(row.cluster, now)
+            **_back_to_pending(row.cluster, now), **({} if forecast is None else {"forecast": forecast})
         )
         if not won:
             transaction.set_rollback(True)
@@ -668,7 +677,7 @@ def moment_of(decision: Decision) -> dict[str, Any]:
     """What the reviewer was shown, kept with the approval: it belongs to its moment."""
     moment = _moment(decision.forecast, decision.node, decision.policy_id)
     # Siblings that were moved since then are not lost; nominating again changes nominated_at, not the moment.
-    return {**moment, "at": decision.nominated_at.isoformat()}
+    return {"at": decision.nominated_at.isoformat(), **moment}
 
 
 def moment_of_ask(ask: Ask) -> dict[str, Any]:
@@ -677,12 +686,15 @@ def moment_of_ask(ask: Ask) -> dict[str, Any]:
 
 
 def _moment(forecast: dict[str, Any], node: str, policy_id: int | None) -> dict[str, Any]:
-    return {
-        "ready": forecast.get("ready"),
-        "desired": forecast.get("desired"),
+    # Of the direct owner, which is read again: a Deployment in a rollout has more than one ReplicaSet.
+    direct = "owner_" if forecast.get("owner_desired") is not None else ""
+    at = {"at": forecast["read_at"]} if forecast.get("read_at") else {}
+    return at | {
+        "ready": forecast.get(f"{direct}ready"),
+        "desired": forecast.get(f"{direct}desired"),
         "pdbs": {pdb["name"]: pdb["disruptions_allowed"] for pdb in forecast.get("pdbs", ())},
         "node": node,
-        "policy": policy_id,
+        "policy": forecast.get("policy", policy_id),
         "words": forecast_words(forecast),
     }
 

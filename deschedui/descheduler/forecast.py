@@ -99,6 +99,9 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """Volumes (emptyDir, hostPath) whose data does not move with it."""
     priority: int | None
     warnings: tuple[str, ...]
+    owner_ready: int | None = None
+    """Ready pods of its direct owner, which may be one of several ReplicaSets of a Deployment."""
+    owner_desired: int | None = None
 
     @property
     def blocked_by(self) -> tuple[str, ...]:
@@ -184,6 +187,8 @@ class Forecaster:
             local_volumes=tuple(_local_volumes(pod)),
             priority=pod.spec.priority,
             warnings=(*warnings_of(pod), *self._warnings(workload, pdbs)),
+            owner_ready=workload.owner_ready,
+            owner_desired=workload.owner_desired,
         )
 
     def _nodes(self, pod: Pod, requests: Amounts) -> _Outlook:
@@ -261,6 +266,8 @@ class _Standing:
     def __init__(self, snapshot: Snapshot, pod: Pod) -> None:
         self._snapshot = snapshot
         self.kind, self.name, self.ready, self.desired = "", "", int(_is_pod_ready(pod)), 1
+        self.owner_ready: int | None = None
+        self.owner_desired: int | None = None
         owner = owner_of(pod)
         if owner is not None:
             self.kind, self.name = owner.kind, owner.name
@@ -270,13 +277,14 @@ class _Standing:
         workload = self._snapshot.workload(owner)
         if workload is None:
             self._count_pods(owner)
+            self.owner_ready, self.owner_desired = self.ready, self.desired
             return
+        self._add_up([workload])
+        self.owner_ready, self.owner_desired = self.ready, self.desired
         above = _controller(workload)
         if above is not None and above.kind == "Deployment":
             self.kind, self.name = above.kind, above.name
             self._add_up(self._replica_sets_of(above))
-        else:
-            self._add_up([workload])
 
     def _add_up(self, workloads: Iterable[Workload]) -> None:
         workloads = list(workloads)

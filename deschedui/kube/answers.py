@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Final
 
 import msgspec
@@ -34,6 +36,15 @@ class RawAnswer:
         """A header's value, whatever the case of its name; empty where it is absent."""
         wanted = name.lower()
         return next((value for key, value in self.headers.items() if key.lower() == wanted), "")
+
+
+def server_time(answer: RawAnswer) -> datetime | None:
+    """When the server answered, by its own clock, to the second; ``None`` where it does not say."""
+    try:
+        said = parsedate_to_datetime(answer.header("Date")[:64])
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return said if said.tzinfo is not None else None
 
 
 class StatusCause(msgspec.Struct, frozen=True):

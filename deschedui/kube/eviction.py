@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Literal
 
@@ -22,6 +23,7 @@ from deschedui.kube.answers import (
     StatusCause,
     missing_right,
     retry_after_seconds,
+    server_time,
     status_of,
     text_of,
 )
@@ -138,6 +140,7 @@ class EvictionResult:
         unconfirmed: the server did not say so; we looked.
         slows_cluster: the whole cluster's carry-out slows down.
         holds_namespace: what is queued for this namespace would fail alike and is held.
+        server_time: when the server answered, by the clock that also dates the pods it makes.
     """
 
     status: EvictionStatus
@@ -156,10 +159,12 @@ class EvictionResult:
     slows_cluster: bool = False
     holds_namespace: bool = False
     dry_run: bool = False
+    server_time: datetime | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-serialisable, for the timeline."""
-        return asdict(self) | {"pdbs": list(self.pdbs)}
+        at = self.server_time.isoformat() if self.server_time else ""
+        return asdict(self) | {"pdbs": list(self.pdbs), "server_time": at}
 
 
 EvictionAnswer = EvictionResult
@@ -246,7 +251,13 @@ def interpret(
     covering = matching_pdbs(pdbs, namespace=namespace, labels=labels or {})
     seen = _Seen(answer, status_of(answer.body), f"{namespace}/{name}".strip("/") or "the pod", covering)
     found = next(result for rule in _RULES if (result := rule(seen)) is not None)
-    return replace(found, http_status=answer.status, pdbs=covering, dry_run=dry_run)
+    return replace(
+        found,
+        http_status=answer.status,
+        pdbs=covering,
+        dry_run=dry_run,
+        server_time=server_time(answer),
+    )
 
 
 def _no_answer(seen: _Seen) -> EvictionResult | None:

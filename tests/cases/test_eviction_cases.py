@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -473,3 +474,18 @@ def test_a_message_is_bounded_and_on_one_line() -> None:
     result = read(status(403, f"{DENIED}: \x00\u202e" + "line\n" * 100_000))
     assert len(result.message) <= 1200
     assert result.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("date", "read_as"),
+    [
+        ("Mon, 30 Nov 2026 03:00:07 GMT", datetime(2026, 11, 30, 3, 0, 7, tzinfo=UTC)),
+        ("Mon, 30 Nov 2026 03:00:07 -0000", None),
+        ("yesterday", None),
+        ("", None),
+    ],
+)
+def test_the_answer_says_when_by_the_servers_clock(date: str, read_as: datetime | None) -> None:
+    result = read(status(201, headers={"Date": date}))
+    assert result.server_time == read_as
+    assert result.as_dict()["server_time"] == (read_as.isoformat() if read_as else "")

@@ -158,8 +158,72 @@ def test_a_sibling_whose_replacement_is_ready_is_no_excuse(
     ended = {"ended_at": at(1), "settled_at": at(1), "replacement_ready_at": at(2)}
     make_decision(cluster, pod_uid="sibling", verdict=Verdict.ALLOWED, eviction=Eviction.EVICTED, **ended)
     fake.set_ready(2)
+    clock.advance(60)
     carry_out(cluster, clock)
     assert status_of(row)[0] == Verdict.PENDING
+
+
+def test_a_ready_replacement_that_its_owner_has_not_counted_yet_is_waited_for(
+    cluster: Cluster, ada: User, fake: FakeCluster, clock: FakeClock
+) -> None:
+    row = approved(cluster, ada)
+    ready = {"ended_at": at(-9), "settled_at": at(-1), "replacement_ready_at": at(-1)}
+    make_decision(cluster, pod_uid="sibling", verdict=Verdict.ALLOWED, eviction=Eviction.EVICTED, **ready)
+    fake.set_ready(2)
+    carry_out(cluster, clock)
+    assert (fake.sent, status_of(row), row.not_before) == ([], (Verdict.ALLOWED, Eviction.QUEUED), at(2))
+    fake.set_ready(3)
+    clock.advance(2)
+    carry_out(cluster, clock)
+    assert status_of(row)[1] == Eviction.ACCEPTED
+
+
+def test_a_sibling_that_left_before_the_numbers_were_read_makes_up_for_nothing(
+    cluster: Cluster, ada: User, fake: FakeCluster, clock: FakeClock
+) -> None:
+    row = approved(cluster, ada, nominated_at=at(-10), forecast={"ready": 3, "desired": 4})
+    left = {"accepted_at": at(-60), "settled_at": at(-1), "verdict": Verdict.ALLOWED}
+    make_decision(cluster, pod_uid="sibling", eviction=Eviction.ACCEPTED, **left)
+    fake.set_ready(2, desired=4)
+    carry_out(cluster, clock)
+    assert (fake.sent, status_of(row)[0]) == ([], Verdict.PENDING)
+
+
+def test_the_numbers_are_as_old_as_the_listing_not_as_the_nomination(
+    cluster: Cluster, ada: User, fake: FakeCluster, clock: FakeClock
+) -> None:
+    shown = {"ready": 3, "desired": 3, "read_at": at(-120).isoformat()}
+    row = approved(cluster, ada, nominated_at=at(-10), forecast=shown)
+    left = {"accepted_at": at(-60), "settled_at": at(-1), "verdict": Verdict.ALLOWED}
+    make_decision(cluster, pod_uid="sibling", eviction=Eviction.ACCEPTED, **left)
+    fake.set_ready(2)
+    carry_out(cluster, clock)
+    assert status_of(row)[1] == Eviction.ACCEPTED
+
+
+def test_a_second_yes_is_one_to_the_difference_that_was_shown(
+    cluster: Cluster, ada: User, fake: FakeCluster, clock: FakeClock
+) -> None:
+    row = approved(cluster, ada)
+    fake.set_ready(2)
+    carry_out(cluster, clock)
+    row.refresh_from_db()
+    assert row.forecast["ready"] == 2
+    again = Actor.person(ada)
+    verdicts.approve(decision_id=row.pk, version=row.version, by=again, undo_seconds=0, now=at(1))
+    clock.advance(1)
+    carry_out(cluster, clock)
+    assert status_of(row)[1] == Eviction.ACCEPTED
+
+
+def test_a_deployment_in_a_rollout_is_measured_by_the_pods_own_replica_set(
+    cluster: Cluster, ada: User, fake: FakeCluster, clock: FakeClock
+) -> None:
+    both = {"ready": 3, "desired": 4, "owner_ready": 2, "owner_desired": 2}
+    row = approved(cluster, ada, forecast=both)
+    fake.set_ready(2, desired=2)
+    carry_out(cluster, clock)
+    assert status_of(row)[1] == Eviction.ACCEPTED
 
 
 def test_an_owner_that_is_gone_asks_again(

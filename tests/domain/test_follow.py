@@ -294,6 +294,25 @@ def test_an_old_sibling_is_no_replacement(cluster: Cluster, fake: FakeCluster, c
     assert (fresh(row).replacement_uid, row.settled_at) == ("", None)
 
 
+def test_a_young_sibling_is_no_replacement_by_the_api_servers_clock(
+    cluster: Cluster, fake: FakeCluster, clock: FakeClock
+) -> None:
+    row = evicted(cluster, server_accepted_at=at(1))
+    fake.add(born(-3, "web-sibling"))
+    look(cluster, clock)
+    assert (fresh(row).replacement_uid, row.settled_at) == ("", None)
+
+
+def test_of_several_young_pods_the_youngest_is_the_replacement(
+    cluster: Cluster, fake: FakeCluster, clock: FakeClock
+) -> None:
+    row = evicted(cluster)
+    fake.add(born(-3, "web-a-sibling", uid="sibling"))
+    fake.add(born(1, "web-b", ready=False))
+    look(cluster, clock)
+    assert (fresh(row).replacement_uid, row.settled_at) == ("new", None)
+
+
 def test_one_pod_replaces_one_pod(cluster: Cluster, fake: FakeCluster, clock: FakeClock) -> None:
     first = evicted(cluster)
     second = evicted(cluster, pod_uid="u2", pod_name="web-2")
@@ -333,6 +352,18 @@ def test_an_owner_that_wants_no_more_pods_is_waited_for_no_longer(
     look(cluster, clock)
     assert fresh(row).settled_at == NOW
     assert row.events.get().reason == "ReplicaSet web-5fc9 wants no more pods than the 1 that it has"
+
+
+@pytest.mark.parametrize("unready", [{"phase": "Failed"}, {"ready": False}])
+def test_what_does_not_serve_is_none_of_the_pods_that_it_has(
+    cluster: Cluster, fake: FakeCluster, clock: FakeClock, unready: dict[str, Any]
+) -> None:
+    row = evicted(cluster)
+    fake.add(a_pod("web-old", uid="old"))
+    fake.add(a_pod("web-other", uid="other", **unready))
+    fake.set_ready(1, desired=2)
+    look(cluster, clock)
+    assert fresh(row).settled_at is None
 
 
 def test_an_owner_that_is_gone_is_waited_for_no_longer(

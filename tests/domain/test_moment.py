@@ -4,6 +4,7 @@ import pytest
 
 from decisions.services import moment
 from decisions.services.moment import Now
+from tests.builders import NOW
 
 SHOWN = {"ready": 3, "desired": 3}
 
@@ -46,6 +47,17 @@ def test_another_policy_and_a_new_protection_are_differences() -> None:
         "policy": ("version 1", "version 2"),
         "protection": ("", "is a mirror pod"),
     }
+
+
+def test_who_looks_again_is_shown_the_numbers_of_now() -> None:
+    forecast = {"ready": 5, "desired": 6, "ready_after": 4, "owner_ready": 3, "owner_desired": 4, "fits_on": []}
+    shown = moment.shown_again(forecast, Now(ready=1, desired=4, policy=("1", "2"), policy_id=2), NOW)
+    assert (shown["ready"], shown["ready_after"], shown["owner_ready"]) == (3, 2, 1)
+    assert (shown["policy"], shown["read_at"], shown["fits_on"]) == (2, NOW.isoformat(), [])
+
+
+def test_what_cannot_be_counted_now_leaves_the_numbers_as_they_were() -> None:
+    assert moment.shown_again(SHOWN, Now(why_unknown="no answer"), NOW)["ready"] == 3
 
 
 def test_the_differences_read_as_a_sentence() -> None:

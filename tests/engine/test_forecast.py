@@ -100,6 +100,7 @@ def test_the_deployment_above_the_replica_set_is_named_and_counted_over_all_its_
     made = foresee(build_pod(), replica_sets=sets)
     assert (made.owner_kind, made.owner_name, made.ready, made.desired) == ("Deployment", "web", 2, 3)
     assert "leaves 1 of 3 Ready" in chips(made)
+    assert (made.owner_ready, made.owner_desired) == (2, 2)
 
 
 def test_a_replica_set_of_its_own_counts_itself() -> None:
