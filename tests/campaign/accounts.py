@@ -46,7 +46,8 @@ class Line:
 
     Args:
         attempt: of an eviction that was tried; 0 elsewhere.
-        status: what the eviction became, where the kind alone does not say it (a lease that ran out).
+        status: what the kind alone does not say: what the eviction became when a lease ran out; an extender's
+            effect (allow, deny, skip).
     """
 
     decision: int

@@ -18,6 +18,9 @@ CALLER_USER: Final = "door-caller"
 _WHO: Final[Mapping[str, str]] = {WORKER_USER: WORKER, CALLER_USER: CALLER}
 _SENT: Final = re.compile(r"decision (\d+): \S+: attempt (\d+) is sent, allowed at ([-0-9T:.+]+)")
 
+# Kinds of lines whose detail says what became of the decision, and where it does.
+_SAYS: Final = {"lease_lost": "status", "extender_answered": "effect", "extender_failed": "effect"}
+
 _ROWS: Final = """
 SELECT id, pod_uid, executor, verdict, eviction, extract(epoch FROM expires_at), extract(epoch FROM lease_until),
        extract(epoch FROM not_before), waits_for_id, extract(epoch FROM updated_at)
@@ -83,14 +86,13 @@ def _row(*columns: Any) -> Row:
 def _line(columns: tuple[Any, ...]) -> Line:
     decision, kind, committed, by, detail = columns
     detail = json.loads(detail) if isinstance(detail, str) else detail or {}
-    tried = kind == "eviction_tried"
     return Line(
         decision=decision,
         kind=kind,
         committed=float(committed),
         by=by,
-        attempt=int(detail.get("attempt", 0)) if tried else 0,
-        status=str(detail.get("status", "")) if kind == "lease_lost" else "",
+        attempt=int(detail.get("attempt", 0)) if kind == "eviction_tried" else 0,
+        status=str(detail.get(_SAYS.get(kind, ""), "")),
     )
 
 

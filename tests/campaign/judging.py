@@ -11,7 +11,7 @@ import itertools
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -128,6 +128,9 @@ class State:
 
 def after(state: State, line: Line) -> State:
     """What a line of the timeline makes of a decision."""
+    if line.kind in {"extender_answered", "extender_failed"}:
+        denies = line.status == "deny" and state.verdict == "pending"
+        return replace(state, verdict="denied") if denies else state
     verdict = VERDICT_AFTER.get(line.kind, state.verdict)
     eviction = line.status or EVICTION_AFTER.get(line.kind, state.eviction)
     if verdict != "allowed" or state.verdict != "allowed":
@@ -306,7 +309,7 @@ def lost(story: Story) -> Iterator[Finding]:
             yield Finding(f"{click.who} was told at {click.heard:.3f}: {click.kind} {click.decision or ''}")
     for row in story.campaign.database.rows:
         verdict = story.at(row.id, float("inf")).verdict
-        if row.verdict != verdict:
+        if row.verdict != verdict and (row.verdict, verdict) != ("skipped", "pending"):
             yield Finding(f"decision {row.id} is {row.verdict}, by its timeline {verdict or 'unknown'}")
     yield from _unrecorded(story)
 

@@ -329,6 +329,7 @@ class Stage:
             "FAKETIME_TIMESTAMP_FILE": str(self.clock_file),
             "FAKETIME_CACHE_DURATION": "1",
             "DONT_FAKE_MONOTONIC": "1",
+            "PYTHONPATH": str(Path(__file__).parent / "clock"),
         }
 
     def set_clock(self, seconds: int) -> None:
