@@ -6,13 +6,15 @@ GOLDEN ?= ../shared/golden
 CLUSTER ?= demo
 ONLY ?=
 ARGS ?=
+FAULTS ?= 40
+SEED ?= 1
 # An installation as deploy/ makes it, as far as Django's deployment check looks at one.
 PRODUCTION := DESCHEDUI_BEHIND_HTTPS=1 DESCHEDUI_PUBLIC_URL=https://deschedui.example \
   DESCHEDUI_ALLOWED_HOSTS=deschedui.example DESCHEDUI_TRUSTED_ORIGINS=https://deschedui.example
 
-.PHONY: demo demo-check run test test-postgresql check bench golden lock format help
+.PHONY: demo demo-check run test test-postgresql check bench campaign golden lock format help
 help:
-	@echo "make demo [CLUSTER=kube] | demo-check | run | test | check | bench [ONLY=name] | golden [GOLDEN=folder] | format | lock"
+	@echo "make demo [CLUSTER=kube] | demo-check | run | test | check | bench [ONLY=name] | campaign [FAULTS=40 SEED=1] | golden [GOLDEN=folder] | format | lock"
 
 $(VENV)/.runtime: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit("deschedui needs Python 3.11 or newer (make PYTHON=python3.11 …)" if sys.version_info < (3, 11) else 0)'
@@ -55,6 +57,10 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	@ONLY=$(ONLY) $(PY) -m tests.bench
+
+# The whole product at work, harmed so many times; then three accounts of what happened are compared.
+campaign: $(VENV)/.dev
+	@$(PY) -m tests.campaign --faults $(FAULTS) --seed $(SEED)
 
 golden: $(VENV)/.dev
 	@$(PY) -m tests.golden.compare $(GOLDEN)
