@@ -49,7 +49,7 @@ _NAMED: Final = re.compile(
     r"|(?:access|refresh|id|session|csrf)[_-]?token|csrfmiddlewaretoken|(?:__host-)?(?:sessionid|csrftoken)"
     r"|client[_-]secret|secret[_-]key|[\w-]{0,40}password|passwd|passphrase)"
     r"(?:\\?[\"'])?\s{0,4}(?:[:=]|%3d)\s{0,4}(?:\\?[\"'])?)"
-    r"(?:(?P<scheme>[A-Za-z]{3,12})\s+)?(?!(?:bearer|basic|digest|negotiate)\b)(?P<value>[^\s\"'\\,;&<>]{4,})",
+    r"(?:(?P<scheme>[A-Za-z]{3,12})\s+)?(?!(?:bearer|basic|digest|negotiate)\b|\$\{)(?P<value>[^\s\"'\\,;&<>]{4,})",
     re.IGNORECASE,
 )
 _QUERY: Final = re.compile(

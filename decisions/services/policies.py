@@ -21,7 +21,8 @@ from decisions.services.errors import Invalid
 from deschedui.descheduler.policy import Policy, Problem, load, masked_text
 from deschedui.descheduler.policy.model import Profile
 from deschedui.extender.config import MASK, ExtenderArgs, mask_header_value
-from deschedui.logs import mask_door_tokens
+from deschedui.masking import door_tokens as mask_door_tokens
+from deschedui.masking import masked
 
 MAX_BYTES = 1024 * 1024  # what a ConfigMap can hold
 SOURCE_CHARS = 700
@@ -105,7 +106,7 @@ def _problems(problems: Sequence[Problem]) -> list[dict[str, Any]]:
 
 
 def _shown(value: Any) -> Any:
-    return fit(mask_door_tokens(value)) if isinstance(value, str) else value
+    return fit(masked(value)) if isinstance(value, str) else value
 
 
 def literal_headers(policy: Policy) -> tuple[str, ...]:
@@ -235,7 +236,7 @@ def _add_version(
     version = PolicyVersion.objects.create(
         cluster=cluster,
         number=number,
-        text=mask_door_tokens(masked_text(source.text)),
+        text=_kept(source.text, valid=checked.valid),
         digest=source.digest,
         valid=checked.valid,
         errors=checked.errors,
@@ -249,6 +250,12 @@ def _add_version(
     detail = {"version": number, "errors": len(checked.errors), "warnings": len(checked.warnings)}
     timeline.audit(what, at=now, by=by, cluster=cluster, subject=source.name, detail=detail)
     return version
+
+
+def _kept(text: str, *, valid: bool) -> str:
+    """A text as it is stored. One that cannot run is masked more generously: nothing depends on its words."""
+    kept = mask_door_tokens(masked_text(text))
+    return kept if valid else masked(kept)
 
 
 def save_text(*, cluster: Cluster, text: str, by: Actor, now: datetime) -> PolicyVersion:

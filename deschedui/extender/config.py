@@ -160,9 +160,10 @@ class ExtenderArgs(_Args):
     def _is_a_path(cls, value: str) -> str:
         if len(value) > _LONGEST_URL:
             raise ValueError(f"decisionVerb is longer than {_LONGEST_URL} characters")
+        shown = re.split(r"[?#]", value[:300])[0]  # what follows may be a token
         if value and (not _URL_TEXT.fullmatch(value) or {"?", "#", "\\"} & set(value)):
             raise ValueError(
-                f'decisionVerb "{value[:300]}" must be a path without spaces, "?" and "#", such as evict'
+                f'decisionVerb "{shown}" must be a path without spaces, "?" and "#", such as evict'
             )
         return value
 

@@ -1,7 +1,8 @@
 """Hides what a policy text holds of secrets, before it is stored or shown. Lines keep their numbers.
 
-Secrets are the values of ``httpHeaders`` (whatever its case, so that a slip does not uncover one) and the
-``user:password@`` of a URL. References such as ``${env:TOKEN}`` hold none and stay.
+Secrets are the values of ``httpHeaders`` (whatever its case, and of what is misspelt like it, so that a slip does not
+uncover one), the ``user:password@`` of a URL, and the query that an ``urlPrefix`` must not have. References such as
+``${env:TOKEN}`` hold none and stay.
 """
 
 import re
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from deschedui.descheduler.policy.json_text import parse_json
-from deschedui.descheduler.policy.nodes import MAX_CHARACTERS, Kind, Node, Span, UnreadableError, leaves
+from deschedui.descheduler.policy.nodes import MAX_CHARACTERS, Kind, Node, Pair, Span, UnreadableError, leaves
 from deschedui.descheduler.policy.text import is_json
 from deschedui.descheduler.policy.yaml_text import parse_all_yaml
 from deschedui.extender.config import mask_header_value
@@ -19,6 +20,9 @@ _BYTE_ORDER_MARK: Final = "\ufeff"
 MASK: Final = '"***"'
 _HEADERS: Final = "httpheaders"
 _USER: Final = re.compile(r"(?<=://)[^/\s\"'@]*(?:@[^/\s\"'@]*)*@")
+_QUERY: Final = re.compile(
+    r"((?:urlprefix|decisionverb)[\"']?\s{0,9}:\s{0,9}[\"']?[^\s?#\"']{0,2000}[?#])[^\s\"'},]+", re.IGNORECASE
+)
 _COMMENT: Final = re.compile(r"(?:^|(?<=\s))#[^\r\n]*")
 _TELLING: Final = re.compile(
     r"((?:authorization|cookie|token|api-?key|secret|passw|credential|bearer|basic)"
@@ -42,7 +46,11 @@ def masked_text(text: str) -> str:
     replacements = [(span, _mask(text, span)) for root in roots for span in _header_spans(root)]
     if not is_json(text):
         replacements += _masked_comments(text, roots)
-    return _USER.sub("***@", _replaced(text, replacements))
+    return _without_users_and_queries(_replaced(text, replacements))
+
+
+def _without_users_and_queries(text: str) -> str:
+    return _QUERY.sub(r"\g<1>***", _USER.sub("***@", text))
 
 
 def _mask(text: str, span: Span) -> str:
@@ -62,12 +70,18 @@ def _replaced(text: str, replacements: Iterable[tuple[Span, str]]) -> str:
 
 def _header_spans(node: Node) -> Iterator[Span]:
     for pair in node.pairs:
-        if pair.key.lower() == _HEADERS:
+        if _names_headers(pair):
             yield from (leaf.span for leaf in leaves(pair.value) if _is_secret(leaf))
         else:
             yield from _header_spans(pair.value)
     for item in node.items:
         yield from _header_spans(item)
+
+
+def _names_headers(pair: Pair) -> bool:
+    """Also ``headers`` or ``httpHeader`` with a mapping or a list below; a label's value is neither."""
+    key = pair.key.lower()
+    return key == _HEADERS or ("header" in key and pair.value.kind in {Kind.OBJECT, Kind.ARRAY})
 
 
 def _is_secret(leaf: Node) -> bool:
@@ -107,7 +121,7 @@ def _masked_lines(text: str) -> str:
         else:
             inside = -1
             lines.append(_TELLING.sub(r"\g<1>***", line))
-    return _USER.sub("***@", "\n".join(lines))
+    return _without_users_and_queries("\n".join(lines))
 
 
 def _indent(line: str) -> int:
