@@ -5,7 +5,7 @@ Delivered twice, late or never, a task changes nothing that the database does no
 
 from celery import Task, shared_task
 
-from decisions.services import carryout, heartbeats, ticks
+from decisions.services import carryout, heartbeats, installation, ticks
 from decisions.services import follow as following
 from decisions.services.clock import db_now
 
@@ -38,6 +38,12 @@ def carry_out(self: "Task[[int], None]", cluster_id: int) -> None:
 def follow(cluster_id: int) -> None:
     """Look at what is open in a cluster."""
     following.follow(cluster_id)
+
+
+@shared_task(name="decisions.tasks.check_lease")
+def check_lease(cluster_id: int) -> None:
+    """Check the Lease of a cluster, or take it over."""
+    installation.beat(cluster_id)
 
 
 def worker_name(task: "Task[..., None]") -> str:

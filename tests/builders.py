@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from decisions.models import Cluster, Decision, Executor, Role, RoleBinding
+from decisions.queries.installation import mark
 from decisions.services.actors import Actor
 from decisions.services.asks import Ask
 
@@ -45,8 +46,10 @@ def at(seconds: float) -> datetime:
 
 
 def make_cluster(name: str = "prod", **fields: Any) -> Cluster:
-    """An armed cluster; ``overrides={…}`` for its settings."""
-    return Cluster.objects.create(**{"name": name, "armed": True, **fields})
+    """An armed cluster whose Lease is ours, whatever the time; ``overrides={…}`` for its settings."""
+    never = datetime(2100, 1, 1, tzinfo=UTC)
+    ours = {"lease_checked_at": never, "lease_checked_by": mark(), "next_lease_at": never}
+    return Cluster.objects.create(**{"name": name, "armed": True, **ours, **fields})
 
 
 def make_user(

@@ -7,7 +7,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
-from decisions.services.errors import AlreadyRuns, Changed, Conflict, Invalid, NotAllowed
+from decisions.services.errors import AlreadyRuns, Changed, Closed, Conflict, Invalid, NotAllowed
 from deschedui.kube.errors import KubeError
 
 CONTENT_TYPE = "application/problem+json"
@@ -32,6 +32,8 @@ def handler(error: Exception, context: dict[str, Any]) -> Response | None:
         return problem(409, "Conflict", str(error), **_state(error))
     if isinstance(error, AlreadyRuns):
         return problem(409, "Conflict", str(error), cycle=error.cycle_id)
+    if isinstance(error, Closed):
+        return problem(409, "Conflict", str(error))
     if isinstance(error, KubeError):
         return problem(503, "Cluster not reachable", f"The API server cannot be asked: {error}. Try again.")
     if isinstance(error, NotAllowed):

@@ -44,7 +44,9 @@ class Cluster(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     # Which installation works there (services.installation). Its id itself is never in the database.
-    lease_counter = models.PositiveBigIntegerField(default=0, help_text="Raised here first, then in the Lease.")
+    lease_counter = models.PositiveBigIntegerField(
+        default=0, help_text="Raised here first, then in the Lease."
+    )
     lease_checked_at = models.DateTimeField(null=True, blank=True, help_text="When the Lease was last ours.")
     lease_checked_by = models.CharField(max_length=16, blank=True, help_text="By which: a digest of its id.")
     lease_problem = FreeText(blank=True, help_text="Why the Lease cannot be read or written; empty: it can.")

@@ -14,9 +14,11 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from decisions.models import COMMITTED, OPEN, Caller, Cluster, Decision, Eviction, Executor, Rule, Verdict
+from decisions.queries import installation
 from decisions.services import carryout, evictions, freezes, holds, moment, snapshots, timeline, verdicts
 from decisions.services.actors import Actor
 from decisions.services.asks import Ask
+from decisions.services.clock import DATABASE
 from decisions.services.lookups import Looked, PodEdge, Sight, claimed
 
 # What an answer that is known already rests on: a caller asks about every pod in every round, so it is read lightly.
@@ -122,8 +124,14 @@ def _refused_by_cluster(cluster: Cluster) -> Answer | None:
     if frozen := freezes.active(cluster.pk):
         since = f"frozen by {frozen.set_by} since {frozen.set_at:%F %H:%M} UTC"
         return no(f"{since}: {frozen.reason}", State.FROZEN)
+    return _refused_by_state(cluster)
+
+
+def _refused_by_state(cluster: Cluster) -> Answer | None:
     if not cluster.armed:
         return OBSERVES
+    if cluster.stopped:
+        return no(installation.closed_sentence(cluster), State.FROZEN)
     return None
 
 
@@ -193,15 +201,21 @@ def _not_told(row: Decision, now: datetime) -> Answer:
     lost = carryout.approver_lost_right(row)
     if lost and verdicts.back_to_pending(decision_id=row.pk, why=lost, changes={}, now=now):
         return no(f"waiting for approval again: {lost}", State.PENDING, row.pk)
+    cluster = Cluster.objects.get(pk=row.cluster_id)
+    if refused := _refused_by_cluster(cluster):
+        return replace(refused, decision_id=row.pk)
+    if not Cluster.objects.filter(installation.in_order(DATABASE.in_query()), pk=cluster.pk).exists():
+        why = installation.unchecked_sentence(cluster)
+        return no(f"approved, but it is not certain that we may say so: {why}", State.UNCHECKED, row.pk)
     return no("no longer allowed", State.DENIED, row.pk)
 
 
 def _record(question: PodQuestion, seen: Looked, caller: Caller, edge: PodEdge, now: datetime) -> Answer:
     ask = _ask(question, seen, caller, edge)
     with timeline.transaction():
-        # Asked again, and held: whoever disarms withdraws what is on record, and this would come after it.
-        if not holds.armed(caller.cluster_id):
-            return OBSERVES
+        # Asked again, and held: whoever disarms or stops it withdraws what is on record, and this would come after it.
+        if refused := _refused_by_state(holds.cluster(caller.cluster_id)):
+            return refused
         recorded = verdicts.record(ask=ask, now=now)
     row = recorded.decision
     if row is None:

@@ -22,12 +22,14 @@ from decisions.models import (
     PolicyVersion,
     Rule,
 )
+from decisions.queries import installation as query
 from decisions.queries.access import decider_still_may
 from decisions.services import (
     connections,
     evictions,
     follow,
     freezes,
+    installation,
     moment,
     pace,
     policies,
@@ -43,7 +45,6 @@ from deschedui.kube.client import EVICTION_SECONDS, ClusterClient
 from deschedui.kube.errors import BudgetExhausted, ConfigError, Forbidden, KubeError, Throttled, Unauthorized
 from deschedui.kube.events import EventRequest
 from deschedui.kube.eviction import (
-    DEFAULT_THROTTLE_SECONDS,
     FIRST_BACKOFF_SECONDS,
     Again,
     EvictionCause,
@@ -60,13 +61,13 @@ log = logging.getLogger(__name__)
 AT_ONCE = 50
 CANDIDATES = 200
 
-
-# --- what is due ------------------------------------------------------------------------------------------
 # A controller counts its Ready pods a moment after they are. So long a replica that seems lost gets the benefit.
 COUNTS_WITHIN_SECONDS = 10.0
 COUNTED_AFTER_SECONDS = 2.0
 NOT_COUNTED_YET = "a sibling's replacement is Ready and its owner has not counted it yet"
 
+
+# --- what is due ------------------------------------------------------------------------------------------
 
 
 def due_clusters(*, now: datetime) -> list[int]:
@@ -84,6 +85,9 @@ def carry_out(cluster_id: int, *, worker: str, clock: Clock = DATABASE) -> int:
     """
     run = Run.of(cluster_id, worker=worker, clock=clock)
     run.recover_leases()
+    if run.cluster.stopped:
+        installation.withdraw_stopped(now=clock.now())
+        return 0
     tried = 0
     while tried < AT_ONCE and (claimed := run.claim_next()) is not None:
         tried += 1
@@ -121,12 +125,12 @@ class AskAgain:
 
     changes: moment.Changes = field(default_factory=dict)
     why: str = ""
+    seen: moment.Now | None = None
 
 
 @dataclass(frozen=True)
 class Run:
     """One run of carrying out, in one cluster."""
-    seen: moment.Now | None = None
 
     cluster: Cluster
     client: ClusterClient
@@ -158,12 +162,24 @@ class Run:
         """Claim the next one that is due, and say who is held or held no longer."""
         now = self.clock.now()
         limits = self.policy[1].limits if self.policy else evictions.NO_LIMITS
-        for pk in self._turn(now).go:
+        due = self._turn(now).go
+        if not (due and self._is_ours(due)):
+            return None
+        for pk in due:
             attempt = evictions.claim(pk, worker=self.worker, rules=self.rules, limits=limits, now=now)
             if attempt:
                 row = Decision.objects.select_related("cluster", "decided_by", "cycle")
                 return row.defer("cycle__document").get(pk=pk), attempt
         return None
+
+    def _is_ours(self, due: Sequence[int]) -> bool:
+        """Whether this installation is the one that works here; where that is not certain, what is due says so."""
+        try:
+            installation.check(self.cluster, self.client, clock=self.clock)
+        except installation.NotOurs as why:
+            evictions.wait_for_lease(due, why=str(why), now=self.clock.now())
+            return False
+        return True
 
     def _turn(self, now: datetime) -> pace.Turn:
         queued, flights = waiting(self.cluster.pk, now), in_flight(self.cluster.pk)
@@ -247,6 +263,7 @@ class Run:
             why_unknown=owner.reason if owner else "the pod has no owner any more",
             moved=moved_siblings(row),
             policy=self._policy_change(row),
+            policy_id=self.policy[0].pk if self.policy else None,
             protections=against,
         )
 
@@ -264,7 +281,6 @@ class Run:
 
     # --- the call
 
-            policy_id=self.policy[0].pk if self.policy else None,
     def _call(self, row: Decision, attempt: int, seen: Seen) -> bool:
         request = EvictionRequest(
             namespace=row.namespace,
@@ -312,7 +328,7 @@ class Run:
         """What an answer means for the cluster as a whole. False: leave it alone for now."""
         now = self.clock.now()
         if result.slows_cluster:
-            slow_down(self.cluster.pk, result.retry_after, now=now)
+            connections.slow_down(self.cluster.pk, result.retry_after, now=now)
         if result.again is Again.CREDENTIALS:
             connections.record_problem(self.cluster.pk, problem=result.message, now=now)
         lost = result.status == "unknown"
@@ -347,7 +363,7 @@ class Run:
             self._write(row, attempt, _forbidden(error))
             return True
         if isinstance(error, Throttled):
-            slow_down(self.cluster.pk, error.retry_after, now=self.clock.now())
+            connections.slow_down(self.cluster.pk, error.retry_after, now=self.clock.now())
         why = "credentials refused" if isinstance(error, Unauthorized) else "the cluster cannot be read"
         self._step_back(row, attempt, f"{why}: {error}", seconds=FIRST_BACKOFF_SECONDS)
         return False
@@ -398,6 +414,7 @@ def moved_siblings(row: Decision) -> int:
     """Pods of the same owner that their own decision takes or took away since this one's moment."""
     if not row.owner_uid:
         return 0
+    # What left before the numbers were read was missing from them already, and must not make up for a crash.
     since = _since(row)
     leaving = Q(eviction__in=(Eviction.DELEGATED, Eviction.EVICTING))
     left = Q(eviction=Eviction.ACCEPTED) | Q(eviction=Eviction.EVICTED, replacement_ready_at=None)
@@ -430,8 +447,13 @@ def why_not(row: Decision) -> str:
     frozen = freezes.active(row.cluster_id)
     if frozen is not None:
         return f"frozen by {frozen.set_by}: {frozen.reason}"
-    if not Cluster.objects.filter(pk=row.cluster_id, armed=True).exists():
+    cluster = Cluster.objects.get(pk=row.cluster_id)
+    if not cluster.armed:
         return "the cluster was disarmed"
+    if cluster.stopped:
+        return query.closed_sentence(cluster)
+    if not Cluster.objects.filter(query.in_order(DATABASE.in_query()), pk=cluster.pk).exists():
+        return query.unchecked_sentence(cluster)
     if lost := approver_lost_right(row):
         return lost
     return "too little of its time was left for the call"
@@ -488,13 +510,6 @@ def in_flight(cluster_id: int) -> list[pace.Flight]:
 
 
 # --- small things -----------------------------------------------------------------------------------------
-
-
-def slow_down(cluster_id: int, retry_after: float | None, *, now: datetime) -> None:
-    """The API server is throttling: no eviction of this cluster is claimed until then."""
-    until = now + timedelta(seconds=retry_after or DEFAULT_THROTTLE_SECONDS)
-    later = Q(throttled_until=None) | Q(throttled_until__lt=until)
-    Cluster.objects.filter(later, pk=cluster_id).update(throttled_until=until)
 
 
 def policy_of(version: PolicyVersion) -> Policy | None:

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -26,9 +26,12 @@ from deschedui.kube.errors import (
     Unauthorized,
     Unreachable,
 )
+from deschedui.kube.eviction import DEFAULT_THROTTLE_SECONDS
+from deschedui.kube.leases import LeaseView
 from deschedui.kube.text import sentence
 
 CONTACT_NOTE_EVERY = timedelta(seconds=5)
+LEASE_KNOWN_FOR = timedelta(seconds=10)
 # These say that the cluster cannot be used; any other refusal is about one object or one right.
 UNUSABLE = (ConfigError, Unreachable, Unauthorized, ServerError, InvalidAnswer)
 
@@ -57,6 +60,7 @@ class _Terms:
     requests_per_second: float
     lookups_per_second: float
     eviction_calls: int
+    lease_namespace: str
     process: int
 
     @classmethod
@@ -72,6 +76,7 @@ class _Terms:
             requests_per_second=settings.requests_per_second,
             lookups_per_second=settings.lookups_per_second,
             eviction_calls=settings.eviction_calls,
+            lease_namespace=settings.lease_namespace,
             process=os.getpid(),
         )
 
@@ -83,6 +88,31 @@ class _Terms:
         )
 
 
+@dataclass
+class LeaseGate:
+    """What this process knows of a cluster's Lease; its lock lets one thread write it at a time."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    begun: int = 0
+    outcome: str = ""
+    noted_at: datetime | None = None
+    _written: tuple[LeaseView, datetime] | None = None
+
+    def recent(self, now: datetime) -> LeaseView | None:
+        """The Lease as we wrote it ourselves a moment ago; whether it still is so, the next write will tell."""
+        if self._written is None or now - self._written[1] >= LEASE_KNOWN_FOR:
+            return None
+        return self._written[0]
+
+    def keep(self, written: LeaseView, at: datetime) -> None:
+        """Remember what was written."""
+        self._written = (written, at)
+
+    def forget(self) -> None:
+        """Read it again next time, and write down again how it is."""
+        self._written = self.noted_at = None
+
+
 class Pool:
     """The clients of this process. Thread-safe."""
 
@@ -91,6 +121,16 @@ class Pool:
         self._lock = threading.Lock()
         self._budgets: dict[int, tuple[_Terms, Budget]] = {}
         self._clients: dict[tuple[int, Lane, float], tuple[_Terms, ClusterClient]] = {}
+        self._gates: dict[int, tuple[_Terms, LeaseGate]] = {}
+
+    def lease_gate(self, cluster: Cluster) -> LeaseGate:
+        """The gate of this cluster, as long as it is reached in the same way."""
+        terms = _Terms.of(cluster)
+        with self._lock:
+            known = self._gates.get(cluster.pk)
+            if known is None or known[0] != terms:
+                known = self._gates[cluster.pk] = (terms, LeaseGate())
+        return known[1]
 
     def client_for(self, cluster: Cluster, lane: Lane, budget_seconds: float) -> ClusterClient:
         """The client of this cluster and lane; all of a cluster's share one budget."""
@@ -128,6 +168,11 @@ def client_for(
         budget_seconds: how long a call waits for its place in the budget.
     """
     return _pools[-1].client_for(cluster, lane, budget_seconds)
+
+
+def lease_gate(cluster: Cluster) -> LeaseGate:
+    """What this process knows of the cluster's Lease."""
+    return _pools[-1].lease_gate(cluster)
 
 
 @contextmanager
@@ -172,3 +217,10 @@ def record_problem(cluster_id: int, *, problem: str, now: datetime) -> None:
     rows, text = Cluster.objects.filter(pk=cluster_id), sentence(problem, 500)
     rows.filter(problem="").update(problem=text, problem_since=now)
     rows.exclude(problem=text).update(problem=text)
+
+
+def slow_down(cluster_id: int, retry_after: float | None, *, now: datetime) -> None:
+    """The API server is throttling: no eviction of this cluster is claimed until then."""
+    until = now + timedelta(seconds=retry_after or DEFAULT_THROTTLE_SECONDS)
+    later = Q(throttled_until=None) | Q(throttled_until__lt=until)
+    Cluster.objects.filter(later, pk=cluster_id).update(throttled_until=until)

@@ -9,7 +9,10 @@ from datetime import datetime, timedelta
 from secrets import token_hex
 from typing import Any
 
-from decisions.models import Cluster, Cycle, CycleState
+from decisions.models import Cycle, CycleState
+from decisions.queries.installation import closed_sentence
+from decisions.services import holds
+from decisions.services.errors import Closed
 
 PROGRESS_EVERY = timedelta(seconds=1)
 
@@ -82,11 +85,13 @@ class CycleRow:
         The cluster's row is locked against disarming, not against rows that refer to it.
 
         Raises:
-            Disarmed, Lost.
+            Disarmed, Lost; Closed: the cluster is frozen by itself.
         """
-        cluster = Cluster.objects.select_for_update(no_key=True).only("armed").get(pk=self.cycle.cluster_id)
+        cluster = holds.cluster(self.cycle.cluster_id)
         if not cluster.armed:
             raise Disarmed
+        if cluster.stopped:
+            raise Closed(closed_sentence(cluster))
         self.write()
 
     @contextmanager

@@ -13,13 +13,14 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from decisions.models import Cluster, Cycle, CycleKind, CycleState, PolicyVersion
+from decisions.queries.installation import closed_sentence
 from decisions.services import nudge
 from decisions.services.actors import SYSTEM, Actor
 from decisions.services.clock import db_now
 from decisions.services.cycle_asking import ExtenderClientFactory, build_client
 from decisions.services.cycle_row import CycleRow, Disarmed, Lost
 from decisions.services.cycle_run import CycleRun, Ended, ReadsCluster
-from decisions.services.errors import AlreadyRuns
+from decisions.services.errors import AlreadyRuns, Closed
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +40,11 @@ def start(*, cluster_id: int, kind: str, by: Actor = SYSTEM, now: datetime) -> C
 
     Raises:
         AlreadyRuns: one started by hand finds one running; says which.
+        Closed: the cluster is frozen by itself: nothing is nominated until an admin confirms this installation.
     """
     cluster = Cluster.objects.get(pk=cluster_id)
+    if cluster.stopped:
+        raise Closed(closed_sentence(cluster))
     wanted = kind if cluster.armed else CycleKind.DRY_RUN
     for _ in range(3):
         busy = _running(cluster, wanted, scheduled=kind == CycleKind.SCHEDULED)
@@ -100,7 +104,7 @@ def start_due(*, now: datetime, jitter: Callable[[], float] = random.random) -> 
     Returns:
         The ids of the cycles that are to be run. Two beats may call it: each due time is won by one.
     """
-    due = Cluster.objects.filter(Q(next_cycle_at=None) | Q(next_cycle_at__lte=now), paused=False)
+    due = Cluster.objects.filter(Q(next_cycle_at=None) | Q(next_cycle_at__lte=now), paused=False, stopped="")
     started = [cycle for cluster in due if (cycle := _start_if_due(cluster, now, jitter)) is not None]
     return [*_untaken(now), *(cycle.pk for cycle in started if cycle.state == CycleState.RUNNING)]
 
@@ -109,10 +113,13 @@ def _start_if_due(cluster: Cluster, now: datetime, jitter: Callable[[], float]) 
     if not (cluster.policy_file or cluster.policy_configmap) and not _has_policy(cluster):
         return None  # There is nothing to evaluate yet, and nobody wants a failed cycle every five minutes.
     wait = cluster.interval_seconds * (1 + JITTER * (jitter() - 0.5))
-    won = Cluster.objects.filter(pk=cluster.pk, paused=False, next_cycle_at=cluster.next_cycle_at).update(
-        next_cycle_at=now + timedelta(seconds=wait)
-    )
-    return start(cluster_id=cluster.pk, kind=CycleKind.SCHEDULED, now=now) if won else None
+    won = Cluster.objects.filter(
+        pk=cluster.pk, paused=False, stopped="", next_cycle_at=cluster.next_cycle_at
+    ).update(next_cycle_at=now + timedelta(seconds=wait))
+    try:
+        return start(cluster_id=cluster.pk, kind=CycleKind.SCHEDULED, now=now) if won else None
+    except Closed:
+        return None  # It was frozen by itself in this moment.
 
 
 def _has_policy(cluster: Cluster) -> bool:
@@ -177,6 +184,8 @@ def _run(row: CycleRow, client: ReadsCluster, factory: ExtenderClientFactory) ->
             CycleState.FAILED,
             error="The cluster was disarmed while the cycle ran; nothing more was recorded.",
         )
+    except Closed as closed:
+        row.end(CycleState.FAILED, error=f"{closed} Nothing more was recorded.")
     except Lost:
         raise
     except Exception as error:

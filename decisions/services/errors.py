@@ -75,3 +75,14 @@ class AlreadyRuns(Refused):
 
     def __str__(self) -> str:
         return self.sentence
+
+
+@dataclass
+class Closed(Refused):
+    """The cluster takes no such change now, whoever asks: it is frozen by itself. HTTP 409."""
+
+    sentence: str
+    code: str = "conflict"
+
+    def __str__(self) -> str:
+        return self.sentence

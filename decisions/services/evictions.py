@@ -29,9 +29,11 @@ from decisions.models import (
     Freeze,
     Verdict,
 )
+from decisions.queries import installation
 from decisions.queries.access import decider_still_may
 from decisions.services import holds, nudge, pace, timeline, verdicts
 from decisions.services.actors import SYSTEM, Actor
+from decisions.services.clock import DATABASE, Clock
 from decisions.services.errors import Conflict
 from deschedui.descheduler.policy.model import Limits
 from deschedui.kube.eviction import Again, EvictionCause, EvictionResult, PodLook, next_try_after
@@ -39,6 +41,8 @@ from deschedui.kube.eviction import Again, EvictionCause, EvictionResult, PodLoo
 TOLD_NOTE_EVERY = timedelta(minutes=1)
 LEASE = timedelta(seconds=120)
 LIMIT_PAUSE = timedelta(seconds=30)
+LEASE_PAUSE = timedelta(seconds=10)
+LEASE_CAUSE = "lease"
 NO_LIMITS = Limits()
 ANY = Q()
 
@@ -115,13 +119,14 @@ def _queue_stranded(row: Decision, now: datetime) -> bool:
         return queue(row.pk, not_before=row.not_before or now, now=now)
 
 
-def tell(decision_id: int, *, by: Actor, now: datetime) -> bool:
+def tell(decision_id: int, *, by: Actor, now: datetime, clock: Clock = DATABASE) -> bool:
     """none → delegated: commit the first yes before its asker hears it; count the repeats.
 
-    True where the asker may be told yes. The first yes starts the time in which a told yes holds.
+    True where the asker may be told yes. The first yes starts the time in which a told yes holds. A yes rests on a
+    check of the Lease within the last 25 s of the database's clock: a copy of this database never had one.
     """
     may_hear = Decision.objects.filter(
-        _armed(),
+        _acts(clock.in_query()),
         ~_frozen(),
         decider_still_may(),
         pk=decision_id,
@@ -220,7 +225,7 @@ def _claimable(decision_id: int, rules: pace.Rules, now: datetime) -> "QuerySet[
     )
     return Decision.objects.filter(
         Q(not_before=None) | Q(not_before__lte=now),
-        _armed(throttled_at=now),
+        _acts(now, throttled_at=now),
         ~_frozen(),
         Q(owner_uid="") | ~Exists(_nth(same_owner, rules.per_owner)),
         ~Exists(_nth(filling, rules.per_cluster)),
@@ -250,8 +255,9 @@ def in_flight(cluster_id: Any) -> "QuerySet[Decision]":
     )
 
 
-def _armed(*, throttled_at: datetime | None = None) -> Exists:
-    clusters = Cluster.objects.filter(pk=OuterRef("cluster_id"), armed=True)
+def _acts(now: Moment, *, throttled_at: datetime | None = None) -> Exists:
+    """The cluster is armed, and this installation is for certain the one that works on it."""
+    clusters = Cluster.objects.filter(installation.in_order(now), pk=OuterRef("cluster_id"), armed=True)
     if throttled_at is not None:
         clusters = clusters.filter(Q(throttled_until=None) | Q(throttled_until__lte=throttled_at))
     return Exists(clusters)
@@ -271,7 +277,7 @@ def may_post(decision_id: int, attempt: int, *, call_seconds: float, now: Moment
         now: the time, or ``Clock.in_query()`` to let the database say it in the same query.
     """
     allowed = Decision.objects.filter(
-        _armed(),
+        _acts(now),
         ~_frozen(),
         decider_still_may(),
         pk=decision_id,
@@ -300,6 +306,17 @@ def step_back(
         lease_until=None,
         not_before=not_before,
     )
+
+
+def wait_for_lease(ids: Iterable[int], *, why: str, now: datetime) -> None:
+    """What is due stays queued for a moment and says why nothing is claimed."""
+    for pk in ids:
+        with timeline.transaction():
+            waits = Decision.objects.filter(pk=pk, eviction=Eviction.QUEUED)
+            said = waits.filter(cause=LEASE_CAUSE).exists()
+            won = waits.update(message=why, cause=LEASE_CAUSE, not_before=now + LEASE_PAUSE, updated_at=now)
+            if won and not said:
+                timeline.append(pk, Event.REQUEUED, at=now, reason=why)
 
 
 # --- limits -----------------------------------------------------------------------------------------------
@@ -545,6 +562,7 @@ def background_ended(row: Decision, *, nobody_started: bool, now: datetime) -> b
             now=now,
             reason="whoever was moving it in the background gave up",
             accepted_at=None,
+            server_accepted_at=None,
             not_before=None,
         )
     with timeline.transaction():
@@ -562,7 +580,6 @@ def background_ended(row: Decision, *, nobody_started: bool, now: datetime) -> b
         if won:
             queue_who_waits_for(row.pk, now=now)
     return won
-            server_accepted_at=None,
 
 
 def note_mark(row: Decision, *, now: datetime) -> bool:
@@ -610,7 +627,7 @@ def retry_failed(*, decision_id: int, by: Actor, reason: str = "", now: datetime
             has denied it since.
     """
     with timeline.transaction():
-        armed = holds.armed(Decision.objects.values_list("cluster_id", flat=True).get(pk=decision_id))
+        closed = holds.closed(Decision.objects.values_list("cluster_id", flat=True).get(pk=decision_id))
         holds.pod_of(decision_id)
         row = (
             Decision.objects.select_for_update(no_key=True, of=("self",))
@@ -620,8 +637,8 @@ def retry_failed(*, decision_id: int, by: Actor, reason: str = "", now: datetime
         if row.eviction != Eviction.FAILED or row.verdict != Verdict.ALLOWED:
             status = row.get_eviction_display().replace("_", " ")
             raise Conflict(row, f"Only a failed eviction can be tried again; this one is {status}.")
-        if not armed:
-            raise Conflict(row, f"Cluster {row.cluster} only observes: nothing is evicted until it is armed.")
+        if closed:
+            raise Conflict(row, closed)
         verdicts.displace(row, by=by, now=now)
         _take_place(row, by, reason, now)
         verdicts.renew_approval(decision_id, now=now)
@@ -659,6 +676,7 @@ _FRESH: dict[str, Any] = {
     "held": "",
     "released_at": None,
     "accepted_at": None,
+    "server_accepted_at": None,
     "ended_at": None,
     "unconfirmed": False,
 }
@@ -676,7 +694,6 @@ def go_on(*, decision_id: int, by: Actor, reason: str = "", now: datetime) -> De
     with timeline.transaction():
         row = Decision.objects.get(pk=decision_id)
         if not _release([decision_id], by=by, reason=reason or "go on", now=now):
-    "server_accepted_at": None,
             raise Conflict(row, "It is not held: nothing keeps it but its turn.")
         if row.cause != EvictionCause.RBAC and row.owner_uid:
             in_flight(row.cluster_id).filter(owner_uid=row.owner_uid).exclude(

@@ -7,15 +7,23 @@ from django.db import connection
 from django.db.models import Q, Subquery
 
 from decisions.models import Cluster, Decision
+from decisions.queries import installation
 
 
-def armed(cluster_id: int) -> bool:
-    """Whether the cluster is armed; disarming it waits for the transaction's end.
+def cluster(cluster_id: int) -> Cluster:
+    """The cluster; arming, disarming and freezing it by itself wait for the transaction's end.
 
     Only the cluster's own columns are locked, not rows that refer to it.
     """
-    rows = Cluster.objects.select_for_update(no_key=True).order_by()
-    return bool(rows.values_list("armed", flat=True).get(pk=cluster_id))
+    return Cluster.objects.select_for_update(no_key=True).get(pk=cluster_id)
+
+
+def closed(cluster_id: int) -> str:
+    """Why nothing becomes allowed in this cluster until the transaction's end; empty where it may."""
+    held = cluster(cluster_id)
+    if not held.armed:
+        return f"Cluster {held} only observes: nothing is evicted until it is armed."
+    return installation.closed_sentence(held)
 
 
 def pod_of(decision_id: int) -> None:

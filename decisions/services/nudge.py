@@ -30,3 +30,8 @@ def run_cycle(cycle_id: int) -> None:
 def follow(cluster_id: int) -> None:
     """After this transaction: look at what is open in this cluster."""
     transaction.on_commit(partial(_send, "follow", cluster_id))
+
+
+def check_lease(cluster_id: int) -> None:
+    """After this transaction: check the Lease of this cluster."""
+    transaction.on_commit(partial(_send, "check_lease", cluster_id))

@@ -9,7 +9,17 @@ from collections.abc import Callable
 from datetime import datetime
 
 from decisions.models import Cluster
-from decisions.services import carryout, connections, cycles, evictions, follow, heartbeats, nudge, verdicts
+from decisions.services import (
+    carryout,
+    connections,
+    cycles,
+    evictions,
+    follow,
+    heartbeats,
+    installation,
+    nudge,
+    verdicts,
+)
 from decisions.services.clock import DATABASE, Clock
 
 log = logging.getLogger(__name__)
@@ -24,15 +34,22 @@ def tick(*, worker: str, clock: Clock = DATABASE) -> None:
 
 
 def expire(now: datetime) -> None:
-    """What nobody answered, approvals whose time is over, and what came back after a disarming."""
+    """What nobody answered, approvals whose time is over, and what came back after a disarming or a stop."""
     verdicts.expire_due(now=now)
     verdicts.withdraw_unarmed(now=now)
+    installation.withdraw_stopped(now=now)
 
 
 def queue(now: datetime) -> None:
     """The blocked whose time has come, and what was allowed and for some reason never queued."""
     evictions.requeue_blocked(now=now)
     evictions.queue_stranded(now=now)
+
+
+def hand_out_leases(now: datetime) -> None:
+    """Clusters whose Lease is to be written again, or taken over."""
+    for cluster_id in installation.due_clusters(now=now):
+        nudge.check_lease(cluster_id)
 
 
 def hand_out_evictions(now: datetime) -> None:
@@ -62,6 +79,7 @@ def forget(now: datetime) -> None:
 STEPS: tuple[Callable[[datetime], None], ...] = (
     expire,
     queue,
+    hand_out_leases,
     hand_out_evictions,
     hand_out_looks,
     hand_out_cycles,

@@ -451,7 +451,7 @@ def override(*, decision_id: int, by: Actor, reason: str, pod_exists: bool, now:
     """
     reason = _required_reason(reason)
     with timeline.transaction():
-        armed = holds.armed(Decision.objects.values_list("cluster_id", flat=True).get(pk=decision_id))
+        closed = holds.closed(Decision.objects.values_list("cluster_id", flat=True).get(pk=decision_id))
         holds.pod_of(decision_id)
         shown = (
             Decision.objects.select_for_update(no_key=True, of=("self",))
@@ -467,10 +467,8 @@ def override(*, decision_id: int, by: Actor, reason: str, pod_exists: bool, now:
             raise Conflict(
                 shown, f"Pod {shown.pod} with this UID no longer exists: there is nothing to evict."
             )
-        if not armed:
-            raise Conflict(
-                shown, f"Cluster {shown.cluster} only observes: nothing is evicted until it is armed."
-            )
+        if closed:
+            raise Conflict(shown, closed)
         displace(shown, by=by, now=now)
         interval = shown.caller.interval_seconds if shown.caller else 0
         won = Decision.objects.filter(pk=decision_id, verdict=Verdict.DENIED).update(

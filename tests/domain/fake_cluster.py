@@ -22,9 +22,10 @@ from deschedui.kube.answers import RawAnswer
 from deschedui.kube.budget import Budget, Lane
 from deschedui.kube.client import ClusterClient, PodView
 from deschedui.kube.config import ClusterConnection
-from deschedui.kube.errors import KubeError
+from deschedui.kube.errors import Conflict, KubeError
 from deschedui.kube.events import EventRequest
 from deschedui.kube.eviction import EvictionRequest, EvictionResult, PodLook, interpret, resolve
+from deschedui.kube.leases import LeaseClaim, LeaseView
 from deschedui.kube.lists import PodBrief, SnapshotLists
 from deschedui.kube.owners import OwnerView, missing_owner
 from tests.builders import NOW
@@ -66,7 +67,7 @@ class FakeCluster:
     script: list[Answer] = field(default_factory=list)
     """What the next evictions are answered with, first one first; afterwards they are accepted."""
     broken: KubeError | None = None
-    """What every read raises."""
+    """What every read raises, but that of the Lease."""
     at_send: Callable[[EvictionRequest], object] = lambda _: None
     after_send: Callable[[EvictionRequest], object] = lambda _: None
     sent: list[EvictionRequest] = field(default_factory=list)
@@ -74,6 +75,13 @@ class FakeCluster:
     """UIDs whose eviction was accepted, in order, one entry for each call."""
     events: list[EventRequest] = field(default_factory=list)
     reads: list[str] = field(default_factory=list)
+    leases: dict[str, LeaseView] = field(default_factory=dict)
+    """By namespace: the Lease ``deschedui``. Made at first contact."""
+    lease_broken: KubeError | None = None
+    """What every read and write of a Lease raises."""
+    at_lease_write: Callable[[LeaseClaim], object] = lambda _: None
+    lease_writes: list[int] = field(default_factory=list)
+    """The counters that were written, in order."""
     hidden_from_lists: set[str] = field(default_factory=set)
     """UIDs that a list does not show although they are there."""
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -197,6 +205,34 @@ class FakeCluster:
     def post_event(self, event: EventRequest) -> None:
         """An event."""
         self.events.append(event)
+
+    def read_lease(self, namespace: str, name: str) -> LeaseView | None:
+        """A Lease."""
+        if self.lease_broken is not None:
+            raise self.lease_broken
+        with self.lock:
+            return self.leases.get(namespace)
+
+    def create_lease(self, namespace: str, name: str, claim: LeaseClaim) -> LeaseView:
+        """Make a Lease."""
+        return self._write_lease(namespace, claim, None)
+
+    def update_lease(self, namespace: str, name: str, claim: LeaseClaim, *, seen: LeaseView) -> LeaseView:
+        """Write a Lease over the version that was seen."""
+        return self._write_lease(namespace, claim, seen)
+
+    def _write_lease(self, namespace: str, claim: LeaseClaim, seen: LeaseView | None) -> LeaseView:
+        self.at_lease_write(claim)
+        if self.lease_broken is not None:
+            raise self.lease_broken
+        with self.lock:
+            there = self.leases.get(namespace)
+            if there != seen:
+                raise Conflict("the object has been modified", status=409)
+            self.lease_writes.append(claim.counter)
+            version = str(int(there.resource_version) + 1 if there else 1)
+            self.leases[namespace] = LeaseView(claim.holder, claim.counter, version)
+            return self.leases[namespace]
 
     def close(self) -> None:
         """Nothing to close."""
