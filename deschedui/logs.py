@@ -5,7 +5,9 @@ import sys
 import textwrap
 import threading
 import traceback
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
@@ -16,6 +18,7 @@ from deschedui.text import visible
 __all__ = [
     "MaskDoorTokens",
     "hide",
+    "hiding",
     "indent_traceback",
     "mask",
     "mask_door_tokens",
@@ -27,6 +30,7 @@ __all__ = [
 
 # Secrets of this process that nothing else would recognise, such as the database's password; see hide().
 _known = masking.Known(())
+_of_this_context: ContextVar[Callable[[], Iterable[str]] | None] = ContextVar("hidden", default=None)
 
 
 def hide(values: Iterable[str]) -> None:
@@ -35,9 +39,21 @@ def hide(values: Iterable[str]) -> None:
     _known = masking.Known(value for value in values if value)
 
 
+@contextmanager
+def hiding(values: Callable[[], Iterable[str]]) -> Iterator[None]:
+    """Within the block, in this context alone, these values are hidden too; asked for when something is logged."""
+    token = _of_this_context.set(values)
+    try:
+        yield
+    finally:
+        _of_this_context.reset(token)
+
+
 def mask(text: str) -> str:
     """A text as it may be logged, printed or mailed."""
-    return _known.hide(masking.masked(text))
+    values = _of_this_context.get()
+    hidden = _known.hide(masking.masked(text))
+    return hidden if values is None else masking.Known(values()).hide(hidden)
 
 
 def mask_event(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -45,6 +45,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "decisions.web.hiding.HideCredentials",
     # These set headers and stand first: static files, redirects and errors of the others have them too.
     "decisions.web.headers.BrowserRights",
     "csp.middleware.CSPMiddleware",
@@ -136,6 +137,8 @@ AXES_RESET_ON_SUCCESS = True
 AXES_CLIENT_IP_CALLABLE = "decisions.web.throttle.address_of"
 AXES_LOCKOUT_CALLABLE = "decisions.web.throttle.refused"
 AXES_DISABLE_ACCESS_LOG = True  # The record has the sign-ins.
+# axes keeps what was posted when an attempt failed: these are fields of the sign-in and of the password's page.
+AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "present", "new", "again"]
 AXES_ENABLE_ADMIN = AXES_VERBOSE = False
 
 LOGIN_URL = "login"

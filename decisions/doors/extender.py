@@ -3,7 +3,7 @@
 import ipaddress
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,8 +27,8 @@ class Knock:
     """A request as it reaches a door, before its body is read. ``segments`` come after ``/doors``."""
 
     method: str
-    segments: tuple[str, ...]
-    authorization: str
+    segments: tuple[str, ...] = field(repr=False)  # the token may be one of them
+    authorization: str = field(repr=False)
     address: str
 
     @property

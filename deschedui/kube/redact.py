@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from deschedui.kube.text import one_line
+from deschedui.kube.text import one_line, sentence
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 MAX_RECORD_BYTES: Final = 64 * 1024
@@ -94,6 +94,11 @@ def _each(picker: Picker, limit: int = _MAX_ITEMS) -> Picker:
 
 def _text(value: Json) -> str:
     return one_line(value, _MAX_TEXT) if isinstance(value, str) else ""
+
+
+def _message(value: Json) -> str:
+    """What a kubelet or a controller wrote: a pull error quotes the address, with the password that stands in it."""
+    return sentence(value, _MAX_TEXT) if isinstance(value, str) else ""
 
 
 def _scalar(value: Json) -> Json:
@@ -207,16 +212,18 @@ _pod_spec: Final = _object(
 )
 # A container writes its own termination message: it may hold anything, so it is not kept.
 _ended: Final = _object(reason=_text, exitCode=_scalar, startedAt=_text, finishedAt=_text, signal=_scalar)
-_waiting: Final = _object(reason=_text, message=_text)
+_waiting: Final = _object(reason=_text, message=_message)
 _state: Final = _object(waiting=_waiting, running=_object(startedAt=_text), terminated=_ended)
 _container_status: Final = _object(
     name=_text, ready=_scalar, started=_scalar, restartCount=_scalar, state=_state, lastState=_state
 )
-_condition: Final = _object(type=_text, status=_text, reason=_text, message=_text, lastTransitionTime=_text)
+_condition: Final = _object(
+    type=_text, status=_text, reason=_text, message=_message, lastTransitionTime=_text
+)
 _pod_status: Final = _object(
     phase=_text,
     reason=_text,
-    message=_text,
+    message=_message,
     qosClass=_text,
     startTime=_text,
     nominatedNodeName=_text,

@@ -1,7 +1,7 @@
 """Canaries: random strings that are put where secrets live, and looked for in everything that is kept or shown.
 
-A canary is looked for plainly, by its first half (a text that was cut), in base64 at each offset, reversed spelling
-excluded, and in what is compressed.
+A canary is looked for plainly, by its first half (a text that was cut), in base64 at each offset, and in what is
+compressed.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def opened(value: Any) -> str:
 def logs() -> Iterator[list[str]]:
     """What the product's own handlers would write at level DEBUG: to the console, and the record."""
     lines: list[str] = []
-    made: Any = dict(settings.LOGGING["formatters"]["line"])
+    logging_settings: Any = settings.LOGGING
+    made = dict(logging_settings["formatters"]["line"])
     console = logging.Handler(logging.DEBUG)
     console.setFormatter(made.pop("()")(**made))
     console.addFilter(MaskDoorTokens())
