@@ -89,6 +89,14 @@ class Reviewer:
         head.get_by_text("Overridden by").first.wait_for()
 
     @_at_the_browser
+    def go_on(self, pk: int) -> None:
+        """Open a decision that is held and let it go on."""
+        self.page.goto(f"{self.url}/d/{pk}/")
+        button = self.page.locator("#decision").get_by_role("button", name="Go on")
+        button.click()
+        button.wait_for(state="detached")
+
+    @_at_the_browser
     def read(self, pk: int) -> str:
         """All the text of a decision's page."""
         self.page.goto(f"{self.url}/d/{pk}/")
