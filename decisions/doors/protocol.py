@@ -19,7 +19,7 @@ import re
 from typing import Any, Final
 
 import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from decisions.doors import addresses, refusals
 
@@ -139,7 +139,8 @@ class DoorProtocol(H11Protocol):
         return not self._ended and self.conn.their_state not in {h11.DONE, h11.MUST_CLOSE, h11.CLOSED}
 
     def _is_asking(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
+        cycle: RequestResponseCycle | None = self.cycle  # uvicorn says that there always is one
+        return cycle is not None and not cycle.response_complete
 
     def _at_door(self) -> bool:
         """Whether what is being read now is, or seems to be, a question at a door."""
@@ -172,8 +173,8 @@ class DoorProtocol(H11Protocol):
 
     def _say_close(self) -> None:
         """Let the answer to this question say that it is the last one on its connection."""
-        if self._is_asking() and not self.cycle.response_started and _CLOSE not in self.scope["headers"]:
-            self.scope["headers"].append(_CLOSE)  # uvicorn looks for it in the request
+        if self._is_asking() and not self.cycle.response_started and _CLOSE not in self.headers:
+            self.headers.append(_CLOSE)  # uvicorn looks for it among the request's
 
     def _close_if_silent(self) -> None:
         if not self._is_asking() and not self._first:

@@ -43,10 +43,14 @@ def environment_of(folder: Path, **more: str) -> dict[str, str]:
     }
 
 
-def install(environment: Mapping[str, str], *, kubeconfig: str = "") -> dict[str, str]:
-    """Migrate, and make a cluster with its callers; gives their tokens by what is special about them."""
+def install(environment: Mapping[str, str], *, silent_kubeconfig: str = "/dev/null") -> dict[str, str]:
+    """Migrate, and make two clusters with callers; gives their tokens by what is special about them.
+
+    ``silent`` is the only one of the second cluster, which is reached with ``silent_kubeconfig``.
+    """
     _python(environment, "manage.py", "migrate", "--verbosity", "0")
-    return dict(json.loads(_python(environment, "-m", "tests.doors.installed", kubeconfig)))
+    printed = _python(environment, "-m", "tests.doors.installed", silent_kubeconfig)
+    return dict(json.loads(printed.splitlines()[-1]))  # after the record's own lines
 
 
 def _python(environment: Mapping[str, str], *arguments: str) -> str:
@@ -113,26 +117,31 @@ class Web:
         return self._log.read_text(encoding="utf-8", errors="replace")[-5000:]
 
 
-def main(kubeconfig: str) -> None:
-    """Make a cluster that is armed and five callers; print their tokens as JSON."""
+def main(silent_kubeconfig: str) -> None:
+    """Make the clusters, armed, and their callers; print the tokens as JSON."""
     django.setup()
     from decisions.models import Cluster
     from decisions.services import access
     from decisions.services.actors import SYSTEM
 
     now = datetime.now(UTC)
-    cluster = Cluster.objects.create(name="prod", armed=True, kubeconfig=kubeconfig)
+    prod = Cluster.objects.create(name="prod", armed=True)
+    silent = Cluster.objects.create(name="silent", armed=True, kubeconfig=silent_kubeconfig)
     tokens = {}
-    special = {"plain": {}, "revoked": {}, "expired": {}, "path": {"path_token_allowed": True}}
-    for name, fields in special.items():
+    for name in ("plain", "revoked", "expired", "path", "silent"):
         caller = access.register_caller(
-            cluster=cluster, name=name, timeout_seconds=3.0, by=SYSTEM, now=now, **fields
+            cluster=silent if name == "silent" else prod,
+            name=name,
+            timeout_seconds=3.0,
+            path_token_allowed=name == "path",
+            by=SYSTEM,
+            now=now,
         )
-        expires = now + timedelta(seconds=0.001) if name == "expired" else None
+        expires = now + timedelta(milliseconds=1) if name == "expired" else None
         _, tokens[name] = access.issue_caller_token(caller=caller, expires_at=expires, by=SYSTEM, now=now)
         if name == "revoked":
             access.revoke_caller(caller_id=caller.pk, by=SYSTEM, now=now)
-    sys.stdout.write(json.dumps(tokens))
+    sys.stdout.write(f"\n{json.dumps(tokens)}\n")
 
 
 if __name__ == "__main__":

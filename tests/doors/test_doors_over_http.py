@@ -12,7 +12,7 @@ import pytest
 from django.db import OperationalError
 from django.test import override_settings
 
-from decisions.doors import asgi, extender
+from decisions.doors import asgi, refusals
 from decisions.models import Cluster, Decision
 from tests.doors.edges import pod_body, register
 
@@ -81,7 +81,7 @@ def test_three_megabytes_are_no_error(transactional_db: None, cluster: Cluster) 
 def _door_that(raises: Callable[[], Any]) -> Callable[..., dict[str, Any]]:
     def answer(*_args: Any, **_kwargs: Any) -> dict[str, Any]:
         raises()
-        return extender.refusal("late")
+        return refusals.refusal("late")
 
     return answer
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -24,13 +25,54 @@ MB = 1024 * 1024
 BODY = pod_body()
 
 
+class Tarpit:
+    """An API server that takes connections and says nothing."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=200)
+        self._taken: list[socket.socket] = []
+        threading.Thread(target=self._take, daemon=True).start()
+
+    @property
+    def kubeconfig(self) -> str:
+        """How it is reached."""
+        server = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        return json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "x",
+                "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+                "clusters": [{"name": "x", "cluster": {"server": server}}],
+                "users": [{"name": "x", "user": {"token": "x"}}],
+            }
+        )
+
+    def _take(self) -> None:
+        with suppress(OSError):
+            while True:
+                self._taken.append(self._listener.accept()[0])
+
+    def close(self) -> None:
+        for each in [*self._taken, self._listener]:
+            each.close()
+
+
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Web, dict[str, str]]]:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A folder with a database, and the tokens of the callers in it."""
+    folder, tarpit = tmp_path_factory.mktemp("first-law"), Tarpit()
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(tarpit.kubeconfig, encoding="utf-8")
+    yield folder, install(environment_of(folder), silent_kubeconfig=str(kubeconfig))
+    tarpit.close()
+
+
+@pytest.fixture(scope="module")
+def served(installed: tuple[Path, dict[str, str]]) -> Iterator[tuple[Web, dict[str, str]]]:
     """A web process and its callers' tokens."""
-    folder = tmp_path_factory.mktemp("first-law")
-    environment = environment_of(folder)
-    tokens = install(environment)
-    with Web(folder, environment) as web:
+    folder, tokens = installed
+    with Web(folder, environment_of(folder)) as web:
         yield web, tokens
 
 
@@ -389,7 +431,7 @@ NESTED = 100_000
         pod_body(deletionTimestamp="never"),
         BODY + b"trailing",
         BODY.decode().encode("utf-16"),
-        gzip.compress(BODY),
+        gzip.compress(BODY, mtime=0),
     ],
     ids=lambda body: repr(body[:25]),
 )
@@ -399,7 +441,7 @@ def test_bodies_that_nobody_should_send(port: int, token: str, body: bytes) -> N
 
 def test_a_compressed_body(port: int, token: str) -> None:
     stays(
-        said(port, question(gzip.compress(BODY), token=token, headers=["Content-Encoding: gzip"])),
+        said(port, question(gzip.compress(BODY, mtime=0), token=token, headers=["Content-Encoding: gzip"])),
         "not understood",
     )
 
@@ -453,12 +495,11 @@ def test_a_page_is_still_a_page(port: int) -> None:
 
 
 @pytest.fixture
-def ending(tmp_path: Path) -> Iterator[tuple[Web, str]]:
+def ending(installed: tuple[Path, dict[str, str]]) -> Iterator[tuple[Web, str]]:
     """A web process that a test ends."""
-    environment = environment_of(tmp_path)
-    token = install(environment)["plain"]
-    with Web(tmp_path, environment) as web:
-        yield web, token
+    folder, tokens = installed
+    with Web(folder, environment_of(folder)) as web:
+        yield web, tokens["plain"]
 
 
 def test_a_process_that_ends_answers_everybody_whom_it_let_in(ending: tuple[Web, str]) -> None:
@@ -492,54 +533,10 @@ def test_a_process_that_ends_answers_everybody_whom_it_let_in(ending: tuple[Web,
 # --- the API server
 
 
-class _Tarpit:
-    """Takes connections and says nothing."""
+def test_an_api_server_that_swallows_everything(served: tuple[Web, dict[str, str]], port: int) -> None:
+    def ask(number: int) -> Heard:
+        return said(port, question(pod_body(f"s-{number}", name=f"s-{number}"), token=served[1]["silent"]))
 
-    def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self._taken: list[socket.socket] = []
-        threading.Thread(target=self._take, daemon=True).start()
-
-    def _take(self) -> None:
-        while True:
-            try:
-                self._taken.append(self._listener.accept()[0])
-            except OSError:
-                return
-
-    def close(self) -> None:
-        for taken in [*self._taken, self._listener]:
-            taken.close()
-
-
-def test_an_api_server_that_swallows_everything(tmp_path: Path) -> None:
-    tarpit = _Tarpit()
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(_kubeconfig(f"http://127.0.0.1:{tarpit.port}"))
-    environment = environment_of(tmp_path)
-    token = install(environment, kubeconfig=str(kubeconfig))["plain"]
-    try:
-        with Web(tmp_path, environment) as web, ThreadPoolExecutor(40) as callers:
-            asked = [
-                question(pod_body(f"u-{number}", name=f"w-{number}"), token=token) for number in range(40)
-            ]
-            evicting = [
-                str(heard) for heard in callers.map(lambda each: said(web.port, each), asked) if heard.evicts
-            ]
-    finally:
-        tarpit.close()
+    with ThreadPoolExecutor(40) as callers:
+        evicting = [str(heard) for heard in callers.map(ask, range(40)) if heard.evicts]
     assert not evicting, evicting[:5]
-
-
-def _kubeconfig(server: str) -> str:
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "x",
-            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
-            "clusters": [{"name": "x", "cluster": {"server": server}}],
-            "users": [{"name": "x", "user": {"token": "x"}}],
-        }
-    )
