@@ -20,6 +20,10 @@ from kombu.utils.json import dumps
 
 SCHEME = "embedded"
 
+# After so long a message is not worth taking. The sender's clock is compared with the worker's: a worker that is two
+# minutes ahead would else throw every message away and do nothing.
+MESSAGE_SECONDS = 300.0
+
 
 class Channel(filesystem.Channel):
     """kombu's channel, with whole files."""

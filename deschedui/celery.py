@@ -45,7 +45,7 @@ app.conf.update(
         "tick": {
             "task": "decisions.tasks.tick",
             "schedule": ENV.tick_seconds,
-            "options": {"expires": max(ENV.tick_seconds * 5, 10.0)},
+            "options": {"expires": broker.MESSAGE_SECONDS},
         },
     },
 )

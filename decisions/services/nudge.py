@@ -9,10 +9,12 @@ log = logging.getLogger(__name__)
 
 
 def _send(task: str, *ids: int) -> None:
-    from deschedui.celery import app  # noqa: PLC0415 - the broker is needed only when something is sent
+    # The broker is needed only when something is sent.
+    from deschedui.broker import MESSAGE_SECONDS  # noqa: PLC0415
+    from deschedui.celery import app  # noqa: PLC0415
 
     try:
-        app.send_task(f"decisions.tasks.{task}", args=list(ids), expires=60, retry=False)
+        app.send_task(f"decisions.tasks.{task}", args=list(ids), expires=MESSAGE_SECONDS, retry=False)
     except Exception:  # noqa: BLE001 - whatever the broker's client raises, the row is committed and the tick finds it
         log.warning("the broker did not take %s%s; the next tick will do it", task, ids)
 

@@ -13,6 +13,7 @@ from decisions.queries import workers
 from decisions.services import carryout, evictions, heartbeats, verdicts
 from decisions.services.actors import Actor
 from decisions.services.clock import db_now
+from deschedui import broker
 from deschedui.celery import app
 from tests.builders import NOW, at, make_decision
 from tests.domain.fake_cluster import FakeClock, FakeCluster, a_pod, using
@@ -64,6 +65,12 @@ def test_cq01_no_wait_is_longer_than_the_visibility_timeout() -> None:
     assert beat["options"]["expires"] < 3600
     assert "countdown" not in beat["options"]
     assert app.conf.task_ignore_result
+
+
+def test_a_worker_whose_clock_is_two_minutes_ahead_takes_what_is_sent() -> None:
+    """Found by a campaign: ticks that expired after 10 s were thrown away by a worker with a wrong clock."""
+    assert app.conf.beat_schedule["tick"]["options"]["expires"] > 240
+    assert broker.MESSAGE_SECONDS > 240
 
 
 @pytest.mark.django_db
