@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import signal
 import time
 from collections import deque
@@ -78,7 +80,10 @@ class Harmer:
             self._note(fault, began)
 
     def _note(self, fault: Fault, began: float) -> None:
-        self.done.append(Done(fault.number, fault.kind.value, fault.target.value, began, time.time()))
+        done = Done(fault.number, fault.kind.value, fault.target.value, began, time.time())
+        self.done.append(done)
+        with (self.stage.folder / "done.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(dataclasses.asdict(done)) + "\n")
 
     # --- each kind
 

@@ -11,6 +11,7 @@ import random
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -232,8 +233,8 @@ class Balancer:
     connection was refused, so nothing of it was heard.
     """
 
-    def __init__(self, ports: dict[str, int], *, per_try: float) -> None:
-        self.port = free_port()
+    def __init__(self, ports: dict[str, int], *, per_try: float, note: Report) -> None:
+        self.port, self._note = free_port(), note
         self._ports, self._per_try = ports, per_try
         self._bad_until: dict[str, float] = {}
         self._turn = 0
@@ -273,7 +274,9 @@ class Balancer:
                     reader, writer = await asyncio.open_connection(LOOPBACK, self._ports[name])
                     heard = True
                     answer = await _exchange(reader, writer, request)
-            except (OSError, TimeoutError):
+            except (OSError, TimeoutError) as error:
+                line = request.split(b"\r\n", 1)[0].decode("latin-1")
+                self._note(f"{time.time():.3f} {name}: {line}: {type(error).__name__} {error}")
                 self._bad_until[name] = asyncio.get_running_loop().time() + 3
                 if heard and not again:
                     return _gateway("the web process did not answer")

@@ -19,6 +19,7 @@ from tests.campaign.notebook import Notebook
 CLUSTER: Final = "campaign"
 TIMEOUT: Final = 20.0
 COOLDOWN_SECONDS: Final = 20
+_SECRET: Final = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 _BUTTON: Final = re.compile(r'formaction="/d/(\d+)/approve"[^>]*name="version" value="(\d+)"')
 
 
@@ -155,6 +156,7 @@ class Clicker(Person):
         super().__init__(name, notebook, pause=pause, seed=seed)
         self.url, self.password = url, password
         self.browser: httpx.Client | None = None
+        self.secret = ""
 
     def act(self) -> None:
         """Sign in where that is needed, and answer one of what the inbox shows."""
@@ -181,20 +183,18 @@ class Clicker(Person):
     def _open(self, path: str) -> str:
         if self.browser is None:
             self._sign_in()
-        assert self.browser is not None
-        answer = self.browser.get(path)
+        answer = self._read(path)
         if "/login" in str(answer.url):
             self.browser = None
             raise ValueError("signed out")
         return answer.raise_for_status().text
 
     def _sign_in(self) -> None:
-        browser = httpx.Client(
+        self.browser = httpx.Client(
             base_url=self.url, timeout=TIMEOUT, follow_redirects=True, headers={"Connection": "close"}
         )
-        self.browser = browser
         try:
-            browser.get("/login").raise_for_status()
+            self._read("/login").raise_for_status()
             self._post("/login", {"username": self.name, "password": self.password}).raise_for_status()
         except BaseException:
             self.browser = None
@@ -202,7 +202,13 @@ class Clicker(Person):
 
     def _post(self, path: str, words: dict[str, str]) -> httpx.Response:
         assert self.browser is not None
-        secret = next((value for name, value in self.browser.cookies.items() if "csrftoken" in name), "")
-        return self.browser.post(
-            path, data={**words, "csrfmiddlewaretoken": secret}, headers={"Referer": f"{self.url}/"}
-        )
+        hidden = {"csrfmiddlewaretoken": self.secret}
+        return self.browser.post(path, data={**words, **hidden}, headers={"Referer": f"{self.url}/"})
+
+    def _read(self, path: str) -> httpx.Response:
+        """A page; its forms' token is kept."""
+        assert self.browser is not None
+        answer = self.browser.get(path)
+        found = _SECRET.search(answer.text)
+        self.secret = found[1] if found else self.secret
+        return answer

@@ -116,7 +116,7 @@ class Stage:
         to_web = {
             str(name): self.links.add("balancer", name, self.ports[name]) for name in ("web-1", "web-2")
         }
-        self.balancer = Balancer(to_web, per_try=BALANCER_SECONDS)
+        self.balancer = Balancer(to_web, per_try=BALANCER_SECONDS, note=self._note)
         self.clock_file = folder / "clock"
         self.tokens: Mapping[str, str] = {}
         self.caller_token = ""
@@ -133,6 +133,10 @@ class Stage:
 
     def _database(self, port: int) -> str:
         return f"postgresql://test@{LOOPBACK}:{port}/postgres?connect_timeout=5"
+
+    def _note(self, line: str) -> None:
+        with (self.folder / "balancer.log").open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
 
     # --- starting and ending
 

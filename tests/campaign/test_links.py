@@ -115,9 +115,11 @@ def test_a_harmed_target_leaves_others_alone(line: Line) -> None:
 
 
 def test_the_balancer_says_so_when_no_web_process_is_left(loop: Loop) -> None:
-    balancer = Balancer({"web-1": free_port(), "web-2": free_port()}, per_try=0.5)
+    failures: list[str] = []
+    balancer = Balancer({"web-1": free_port(), "web-2": free_port()}, per_try=0.5, note=failures.append)
     loop.run(balancer.open())
     with closing(socket.create_connection((LOOPBACK, balancer.port), timeout=5)) as client:
         client.sendall(b"POST /doors/evict HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
         assert client.recv(1024).startswith(b"HTTP/1.1 502 ")
     loop.run(balancer.close())
+    assert len(failures) == 2
