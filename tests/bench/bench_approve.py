@@ -113,7 +113,8 @@ def _worker(folder: Path, env: dict[str, str]) -> Iterator[None]:
 
 def _workloads(client: httpx.Client, count: int) -> list[dict[str, Any]]:
     """Deployments of two pods under a budget; one pod of each."""
-    _post(client, "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    for name in (NAMESPACE, "deschedui"):  # the second one is that of the Lease
+        _post(client, "/api/v1/namespaces", {"metadata": {"name": name}})
     size = {"cpu": "1000", "memory": "1000Gi", "pods": "10000"}
     node = {"metadata": {"name": "n1"}, "status": {"allocatable": size, "capacity": size}}
     _post(client, "/api/v1/nodes", node)

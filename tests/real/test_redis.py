@@ -76,7 +76,8 @@ class ApiServer:
             "metadata": {"labels": labels},
             "spec": {"containers": [{"name": "web", "image": "registry.example/web:1"}]},
         }
-        self._post("/api/v1/namespaces", {"metadata": {"name": "shop"}})
+        for name in ("shop", "deschedui"):
+            self._post("/api/v1/namespaces", {"metadata": {"name": name}})
         self._post("/api/v1/nodes", _node("n1"))
         self._post("/api/v1/nodes", _node("n2"))
         self._post(
