@@ -6,15 +6,16 @@ GOLDEN ?= ../shared/golden
 CLUSTER ?= demo
 ONLY ?=
 ARGS ?=
+OSV ?=
 FAULTS ?= 40
 SEED ?= 1
 # An installation as deploy/ makes it, as far as Django's deployment check looks at one.
 PRODUCTION := DESCHEDUI_BEHIND_HTTPS=1 DESCHEDUI_PUBLIC_URL=https://deschedui.example \
   DESCHEDUI_ALLOWED_HOSTS=deschedui.example DESCHEDUI_TRUSTED_ORIGINS=https://deschedui.example
 
-.PHONY: demo demo-check run test test-postgresql check bench campaign golden lock format help
+.PHONY: demo demo-check audit run test test-postgresql check bench campaign golden lock format help
 help:
-	@echo "make demo [CLUSTER=kube] | demo-check | run | test | check | bench [ONLY=name] | campaign [FAULTS=40 SEED=1] | golden [GOLDEN=folder] | format | lock"
+	@echo "make demo [CLUSTER=kube] | demo-check | run | test | check | audit [OSV=folder] | bench [ONLY=name] | campaign [FAULTS=40 SEED=1] | golden [GOLDEN=folder] | format | lock"
 
 $(VENV)/.runtime: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit("deschedui needs Python 3.11 or newer (make PYTHON=python3.11 …)" if sys.version_info < (3, 11) else 0)'
@@ -54,6 +55,10 @@ check: $(VENV)/.dev
 	@$(PRODUCTION) DESCHEDUI_SECRET_KEY=$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(48))') \
 	  $(PY) manage.py check --deploy --fail-level WARNING
 	$(VENV)/bin/djlint templates --lint --quiet
+
+# Known weaknesses of what the lock file pins, by pip-audit; without a network from OSV's advisories: OSV=<folder or zip>.
+audit: $(VENV)/.dev
+	@$(PY) -m tests.audit $(if $(OSV),--osv $(OSV)) $(ARGS)
 
 bench: $(VENV)/.dev
 	@ONLY=$(ONLY) $(PY) -m tests.bench
