@@ -58,10 +58,15 @@ class ApiServer:
 
     def __init__(self, folder: Path) -> None:
         self.kubeconfig, ready = folder / "kubeconfig", folder / "ready.json"
-        argv = ["-m", "deschedui.demo.apiserver", "--empty", "--kubeconfig", str(self.kubeconfig)]
+        self._stalls = folder / "stalls"
+        argv = ["-m", "tests.real.stalling_apiserver", "--empty", "--kubeconfig", str(self.kubeconfig)]
         with (folder / "apiserver.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *argv, "--ready-file", str(ready)], cwd=ROOT, stdout=log, stderr=log
+                [sys.executable, *argv, "--ready-file", str(ready)],
+                cwd=ROOT,
+                env={**os.environ, "STALLS_WHILE": str(self._stalls)},
+                stdout=log,
+                stderr=log,
             )
         wait_until(ready.exists, "the API server listens", log=folder / "apiserver.log")
         said = json.loads(ready.read_text())
@@ -105,18 +110,17 @@ class ApiServer:
         """Their UIDs."""
         return {pod["metadata"]["uid"] for pod in self.pods()}
 
-    def pause(self) -> None:
-        """Swallow packets: connections are taken and nothing comes back."""
-        self.process.send_signal(signal.SIGSTOP)
+    def stall(self) -> None:
+        """Let nobody read a pod: a claim is made, and nothing comes of it."""
+        self._stalls.touch()
 
-    def resume(self) -> None:
+    def go_on(self) -> None:
         """Answer again."""
-        self.process.send_signal(signal.SIGCONT)
+        self._stalls.unlink()
 
     def end(self) -> None:
         """End it."""
         self.http.close()
-        self.resume()
         self.process.terminate()
         self.process.wait(10)
 
@@ -277,12 +281,12 @@ def test_a_worker_killed_in_the_middle_loses_nothing(
 ) -> None:
     before = api.uids()
     row = approve_one(cluster, api)
-    api.pause()
+    api.stall()
     with worker(redis_server, tmp_path) as process:
         wait_until(lambda: status_of(row) == Eviction.EVICTING, "it is claimed", log=tmp_path / "worker.log")
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(10)
-    api.resume()
+    api.go_on()
     # Two minutes later:
     Decision.objects.filter(pk=row.pk).update(lease_until=timezone.now())
     with worker(redis_server, tmp_path):

@@ -34,8 +34,12 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def main() -> None:
-    """Serve until Ctrl-C."""
+def main(kind: type[App] = App) -> None:
+    """Serve until Ctrl-C.
+
+    Args:
+        kind: of the application: tests have one that stalls.
+    """
     options = arguments().parse_args()
     token = options.token or secrets.token_urlsafe(24)
     store = Store()
@@ -49,7 +53,7 @@ def main() -> None:
             write_private(options.ready_file, address.as_json())
         print(f"The demo's API server listens on {address.url}", flush=True)
 
-    app = App(store, {token: "demo-admin"})
+    app = kind(store, {token: "demo-admin"})
     try:
         asyncio.run(serve(app, port=options.port, token=token, ready=ready, background=controller.run))
     except KeyboardInterrupt:
