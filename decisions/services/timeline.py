@@ -21,6 +21,8 @@ from decisions.services import chains, record_lines
 from decisions.services.actors import SYSTEM, Actor
 
 REASON_CHARS = 4096
+_Place = tuple[int, str, str, str]
+"""Of a decision: its cluster's id and name, its pod's namespace and name."""
 
 
 class _State(threading.local):
@@ -125,21 +127,22 @@ def _write(entries: list[_Entry]) -> None:
     chains.append(rows, now=max(entry.row.at for entry in entries))
 
 
-def _tell(entry: _Entry, decisions: Mapping[int, Decision]) -> int | None:
+def _tell(entry: _Entry, decisions: Mapping[int, _Place]) -> int | None:
     """Whose chain it belongs to, and what its printed line says beside the row."""
     row = entry.row
     if isinstance(row, AuditEntry):
         if row.cluster is not None:
             entry.context["cluster"] = row.cluster.name
         return row.cluster_id
-    decision = decisions[row.decision_id]
-    entry.context = {"cluster": decision.cluster.name, "pod": decision.pod}
-    return decision.cluster_id
+    cluster_id, cluster, namespace, pod = decisions[row.decision_id]
+    entry.context = {"cluster": cluster, "pod": f"{namespace}/{pod}"}
+    return cluster_id
 
 
-def _decisions(ids: Iterable[int]) -> dict[int, Decision]:
+def _decisions(ids: Iterable[int]) -> dict[int, _Place]:
     wanted = set(ids)
     if not wanted:
         return {}
-    rows = Decision.objects.select_related("cluster").only("cluster__name", "namespace", "pod_name")
-    return rows.in_bulk(wanted)
+    rows = Decision.objects.filter(pk__in=wanted).order_by()
+    found = rows.values_list("pk", "cluster_id", "cluster__name", "namespace", "pod_name")
+    return {pk: (cluster_id, cluster, namespace, pod) for pk, cluster_id, cluster, namespace, pod in found}
