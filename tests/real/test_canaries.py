@@ -230,7 +230,7 @@ def register_caller(product: Product) -> str:
         "by=by, now=now); print('token', access.issue_caller_token(caller=caller, by=by, now=now)[1])"
     )
     said = product._python("manage.py", "shell", "-v0", "-c", code)
-    return re.findall(r"^token (\S+)$", said, re.MULTILINE)[0]
+    return str(re.findall(r"^token (\S+)$", said, re.MULTILINE)[0])
 
 
 def knock(product: Product, port: int, token: str, namespace: str, pod: dict[str, Any]) -> None:
