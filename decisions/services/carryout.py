@@ -165,6 +165,7 @@ class Run:
         due = self._turn(now).go
         if not (due and self._is_ours(due)):
             return None
+        now = self.clock.now()  # Looking at the Lease took its time.
         for pk in due:
             attempt = evictions.claim(pk, worker=self.worker, rules=self.rules, limits=limits, now=now)
             if attempt:

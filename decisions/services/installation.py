@@ -51,16 +51,21 @@ class NotOurs(Exception):  # noqa: N818 - an answer, not a fault
 # --- before each claim, and every few seconds -------------------------------------------------------------
 
 
-def check(cluster: Cluster, client: ClusterClient, *, clock: Clock = DATABASE) -> None:
+def check(
+    cluster: Cluster, client: ClusterClient, *, clock: Clock = DATABASE, gate: LeaseGate | None = None
+) -> None:
     """Make sure that this installation is the one that works here: both counters are raised, the database's first.
 
     Threads of one process that ask at the same time share one write: each is served by one that began after it
     asked.
 
+    Args:
+        gate: what this process knows of the Lease; None: this process's own.
+
     Raises:
         NotOurs: the cluster is frozen by itself, or its Lease cannot be read or written.
     """
-    gate = connections.lease_gate(cluster)
+    gate = gate or connections.lease_gate(cluster)
     asked = gate.begun
     with gate.lock:
         if gate.begun == asked:
@@ -185,9 +190,9 @@ class Check:
 def _foreign(where: str, seen: LeaseView) -> str:
     if seen.holder == settings.INSTALLATION_ID:
         return f"{where} holds no counter that can be read: somebody else has written it"
-    holder = one_line(seen.holder, 8) or "nobody"
+    holder = one_line(seen.holder, 9) or "nobody"
     return (
-        f"{where} names another installation ({holder}…): two installations work on this cluster, or this one's id "
+        f"{where} names another installation ({holder}): two installations work on this cluster, or this one's id "
         "was changed, or its database is a copy of the other one's"
     )
 
@@ -344,7 +349,7 @@ def _go_on(cluster: Cluster, seen: LeaseView | None, *, now: datetime) -> bool:
             lease_problem_since=None,
         )
         if won:
-            detail = {"confirmed_by": cluster.confirmed_by, "from": one_line(seen.holder, 8) if seen else ""}
+            detail = {"confirmed_by": cluster.confirmed_by, "from": one_line(seen.holder, 9) if seen else ""}
             timeline.audit(
                 "Lease taken over", at=now, by=SYSTEM, cluster=cluster, subject=cluster.name, detail=detail
             )

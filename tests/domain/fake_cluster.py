@@ -82,6 +82,7 @@ class FakeCluster:
     at_lease_write: Callable[[LeaseClaim], object] = lambda _: None
     lease_writes: list[int] = field(default_factory=list)
     """The counters that were written, in order."""
+    lease_reads: int = 0
     hidden_from_lists: set[str] = field(default_factory=set)
     """UIDs that a list does not show although they are there."""
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -208,6 +209,7 @@ class FakeCluster:
 
     def read_lease(self, namespace: str, name: str) -> LeaseView | None:
         """A Lease."""
+        self.lease_reads += 1
         if self.lease_broken is not None:
             raise self.lease_broken
         with self.lock:
