@@ -222,8 +222,8 @@ def csv_cell(value: object) -> str:
 # ---- links ----------------------------------------------------------------------------------------------------
 
 _LONGEST_ADDRESS: Final = 2_000
-_ADDRESS: Final = re.compile(r"""https?://[^\s\\<>"'`\x00-\x20\x7f-\U0010ffff]+""", re.IGNORECASE)
-_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\.?|\[[0-9a-f:.]+\]", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"""(?i:https?)://((?![\\<>"'`])[!-~])+""")
+_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\.?|\[[0-9a-f:.]+\]")
 
 
 def web_address(text: str) -> str:

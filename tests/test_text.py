@@ -245,6 +245,7 @@ def test_a_cell_reads_back_without_its_apostrophe(text: str) -> None:
         "https://a.example/x?y=1#z",
         "http://10.0.0.1:8080/",
         "HTTPS://A.example",
+        "https://the-quick.brown.fox/JUMPS/over?the=lazy&dog#KISI",
         "https://[::1]/x",
         "https://a.example/@me",
     ],
