@@ -19,6 +19,7 @@ MOST_AT_ONCE: Final = 3
 CALM_EVERY: Final = 20
 CALM_SECONDS: Final = 5.0
 GAP_SECONDS: Final = (0.9, 2.7)
+FORGOTTEN_SECONDS: Final = 60.0
 ONE_LONG_OF: Final = 60
 LONG_FROM: Final = 30
 
@@ -151,7 +152,7 @@ def _short_ones(chance: random.Random, count: int, long: Sequence[Fault]) -> Ite
         at, card = _next_card(hand, table, at)
         hand.remove(card)
         fault = _drawn(chance, number, at, card)
-        table.faults.append(fault)
+        table.add(fault)
         yield fault
         at = round(at + chance.uniform(*GAP_SECONDS), 2)
 
@@ -178,9 +179,14 @@ def _drawn(chance: random.Random, number: int, at: float, card: Card) -> Fault:
 
 @dataclass
 class _Table:
-    """What is planned so far."""
+    """What is planned so far, as far as it still matters: the long ones all, the short ones of late."""
 
     faults: list[Fault] = field(default_factory=list)
+
+    def add(self, fault: Fault) -> None:
+        """One more; what is long over is forgotten."""
+        ago = fault.at - FORGOTTEN_SECONDS
+        self.faults = [each for each in self.faults if each.long or each.end > ago] + [fault]
 
     def is_free(self, kind: Kind, target: Target, at: float) -> bool:
         """Whether this target may be harmed at that time."""

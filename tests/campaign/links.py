@@ -62,12 +62,23 @@ class Loop:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.run(_end_all())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(5)
+        self.loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something in it and wait for the result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
+
+
+async def _end_all() -> None:
+    """End whatever still runs, and let it close its sockets."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.sleep(0)  # a transport closes its socket in the next round
 
 
 @dataclass
@@ -145,7 +156,7 @@ class Link:
         back = asyncio.ensure_future(self._pump(far_reader, writer, answers=True))
         try:
             await asyncio.gather(there, back)
-        except (OSError, asyncio.IncompleteReadError):
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             for each in ours:
                 _reset(each)
         finally:
