@@ -238,7 +238,8 @@ class ClusterSerializer(serializers.ModelSerializer[Cluster]):
         model = Cluster
         fields = [
             *("id", "name", "armed", "paused", "interval_seconds", "next_cycle_at", "contacted_at"),
-            *("problem", "problem_since", "server_version"),
+            *("problem", "problem_since", "server_version", "lease_checked_at", "lease_problem"),
+            *("stopped", "stopped_at", "stopped_why", "stopped_withdrawn", "confirmed_at", "confirmed_by"),
         ]
         read_only_fields = fields
 

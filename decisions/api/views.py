@@ -21,7 +21,8 @@ from decisions.api.authentication import access_of, actor_of
 from decisions.api.filters import CycleFilter, DecisionFilter
 from decisions.api.pagination import NewestId, NewestStarted
 from decisions.models import Cluster, Cycle, CycleKind, Decision, Freeze, Permission, PolicyVersion
-from decisions.services import cycles, freezes, lookups, policies, verdicts
+from decisions.services import cycles, freezes, installation, lookups, policies, verdicts
+from decisions.services.clock import db_now
 
 PROBLEM = OpenApiResponse(shapes.ProblemSerializer, description="application/problem+json")
 CONFLICT = OpenApiResponse(
@@ -260,16 +261,28 @@ class FreezeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
 
 
 class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Cluster]):
-    """Clusters, read only."""
+    """Clusters: list, read, confirm that this installation is the one that works there."""
 
     serializer_class = shapes.ClusterSerializer
     pagination_class = NewestId
     lookup_field = "name"
     lookup_value_converter = "slug"
+    needs: ClassVar[dict[str, str]] = {"confirm_installation": Permission.CONFIGURE}
     queryset = Cluster.objects.none()
 
     def get_queryset(self) -> "QuerySet[Cluster]":
         return access_of(self.request).clusters()
+
+    @extend_schema(request=None, responses={200: shapes.ClusterSerializer, **CHANGED_OR_REFUSED})
+    @action(detail=True, methods=["post"], url_path="confirm-installation")
+    def confirm_installation(self, request: Request, name: str) -> Response:
+        """Say that this installation is the one that works on a cluster that has frozen itself.
+
+        A worker then takes the Lease over. Where nothing is frozen, nothing changes.
+        """
+        cluster = _cluster(request, name, Permission.CONFIGURE)
+        row = installation.confirm(cluster=cluster, by=actor_of(request), now=db_now())
+        return Response(shapes.ClusterSerializer(row).data)
 
 
 def _cluster(request: Request, name: str, permission: str) -> Cluster:

@@ -8,7 +8,8 @@ from datetime import datetime
 from django.db.models import Q
 
 from decisions.models import Cluster, Freeze, Permission, Verdict
-from decisions.queries import workers
+from decisions.models.enums import Stop
+from decisions.queries import installation, workers
 from decisions.queries.access import Access
 from decisions.queries.sentences import plural
 
@@ -50,7 +51,13 @@ def shell(access: Access, cluster_name: str, now: datetime) -> Shell:
     chosen = next((cluster for cluster in clusters if cluster.name == cluster_name), None)
     return Shell(
         pending=pending_count(access, chosen, now),
-        bars=(*_freezes(clusters), *_worker(now), *_clusters(clusters)),
+        bars=(
+            *_freezes(clusters),
+            *_stops(clusters, now),
+            *_worker(now),
+            *_clusters(clusters),
+            *_leases(clusters),
+        ),
         clusters=clusters,
         cluster=chosen,
     )
@@ -88,6 +95,60 @@ def _freeze_bar(freeze: Freeze) -> Bar:
         since=freeze.set_at,
         link="settings#freeze",
     )
+
+
+_WHAT_TO_DO = {
+    Stop.FOREIGN: "Find out which installation is the right one and end the other; if it is this one, an admin says so "
+    "under Settings.",
+    Stop.AHEAD: "What was decided after the backup is not in this database. If nobody runs on a newer one, an admin "
+    "confirms this installation under Settings, and cycles nominate afresh.",
+    Stop.MISSING: "If no other installation works on this cluster, an admin confirms this one under Settings.",
+}
+
+
+def _stops(clusters: Sequence[Cluster], now: datetime) -> list[Bar]:
+    return [_stop_bar(cluster, now) for cluster in clusters if cluster.stopped]
+
+
+def _stop_bar(cluster: Cluster, now: datetime) -> Bar:
+    confirmed = installation.is_confirmed(cluster, now)
+    withdrawn = plural(cluster.stopped_withdrawn, "open decision")
+    was = "was" if cluster.stopped_withdrawn == 1 else "were"
+    given = f" {cluster.confirmed_by} has confirmed this installation." if confirmed else ""
+    waits = (
+        "A worker takes the Lease over in a moment, at the latest when calls under way have ended (2 min)."
+    )
+    return Bar(
+        key=f"stopped-{cluster.pk}",
+        icon="pause-circle",
+        tone="freeze",
+        text=f"Cluster {cluster.name} has frozen itself",
+        so=": no eviction leaves, callers hear no, no cycle starts",
+        why=f"{cluster.stopped_why.rstrip('.')}. {withdrawn} {was} withdrawn.{given}",
+        todo=waits if confirmed else _WHAT_TO_DO[Stop(cluster.stopped)],
+        since=cluster.stopped_at,
+        link=f"settings#cluster-{cluster.name}",
+    )
+
+
+def _leases(clusters: Sequence[Cluster]) -> list[Bar]:
+    """A Lease that cannot be written, where the connection itself is whole."""
+    return [
+        Bar(
+            key=f"lease-{cluster.pk}",
+            icon="key",
+            tone="broken",
+            text=f"The Lease of cluster {cluster.name} cannot be kept",
+            so=": nothing is carried out, and callers hear no",
+            why=f"{cluster.lease_problem.rstrip('.')}.",
+            todo=f"The worker needs the namespace {cluster.settings.lease_namespace} there, and get, create and update "
+            "on its Lease “deschedui” (deploy/base/rbac.yaml); it is tried again by itself.",
+            since=cluster.lease_problem_since,
+            link=f"settings#cluster-{cluster.name}",
+        )
+        for cluster in clusters
+        if cluster.lease_problem and not cluster.problem
+    ]
 
 
 def _worker(now: datetime) -> list[Bar]:

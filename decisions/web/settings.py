@@ -35,7 +35,8 @@ from decisions.queries import sentences
 from decisions.queries.people import who_may
 from decisions.services import access as access_service
 from decisions.services import clusters as cluster_service
-from decisions.services import freezes
+from decisions.services import freezes, installation
+from decisions.services.clock import db_now
 from decisions.services.errors import Invalid, Refused
 from decisions.web.forms import a_day, a_number, read_settings, setting_fields, words
 from decisions.web.middleware import preference_of
@@ -181,6 +182,17 @@ _verbs: Final[Mapping[str, tuple[Callable[..., Cluster], str]]] = {
     "pause": (cluster_service.pause, "{} is paused: no cycle starts by time."),
     "resume": (cluster_service.resume, "{} goes on: cycles start by time."),
 }
+
+
+def _confirm(request: HttpRequest) -> tuple[str, str]:
+    cluster = _cluster(request)
+    row = installation.confirm(cluster=cluster, by=actor_of(request), now=db_now())
+    if not row.stopped:
+        return f"cluster-{row.name}", f"{row.name} is not frozen any more: nothing had to be confirmed."
+    return (
+        f"cluster-{row.name}",
+        f"Confirmed. A worker takes the Lease of {row.name} over in a moment; then cycles nominate afresh.",
+    )
 
 
 def _connection_fields(request: HttpRequest) -> dict[str, Any]:
@@ -383,6 +395,7 @@ def _pk(request: HttpRequest) -> int:
 
 CHANGES: Final[Mapping[str, Handler]] = {
     **{verb: _state_of(verb) for verb in _verbs},
+    "confirm-installation": _confirm,
     "connection": _connection,
     "add-cluster": _add_cluster,
     "settings": _settings,

@@ -8,7 +8,7 @@ from django.utils import timezone
 from decisions.models import Cluster, Cycle, CycleKind, CycleState
 from decisions.services import connections, cycles
 from decisions.services.actors import Actor
-from decisions.services.errors import AlreadyRuns
+from decisions.services.errors import AlreadyRuns, Closed
 
 
 class Command(BaseCommand):
@@ -33,7 +33,7 @@ class Command(BaseCommand):
             cycle = cycles.start(
                 cluster_id=cluster.pk, kind=kind, by=Actor(name="command line"), now=timezone.now()
             )
-        except AlreadyRuns as busy:
+        except (AlreadyRuns, Closed) as busy:
             raise CommandError(str(busy)) from busy
         cycles.run(cycle.pk, client=connections.client_for(cluster))
         cycle.refresh_from_db()
