@@ -302,7 +302,9 @@ def rotate_caller_token(
         token, secret = issue_caller_token(caller=caller, expires_at=expires_at, by=by, now=now)
         until = now + overlap
         older = CallerToken.objects.filter(caller=caller, revoked_at=None).exclude(pk=token.pk)
-        older.filter(Q(expires_at=None) | Q(expires_at__gt=until)).update(expires_at=until)
+        ending = older.filter(Q(expires_at=None) | Q(expires_at__gt=until)).update(expires_at=until)
+        detail = {"ends in": token.hint, "before it": ending, "until": until.isoformat()}
+        _audit_token("caller tokens rotated", token, detail, by, now)
     return token, secret
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import IntegrityError
 from pydantic import ValidationError
 
-from decisions.models import OPEN, Cluster, ClusterSettings, Decision
+from decisions.models import OPEN, Cluster, ClusterSettings, Decision, TeamReason
 from decisions.services import timeline, verdicts
 from decisions.services.actors import Actor
 from decisions.services.errors import Invalid
@@ -197,3 +197,22 @@ def _set_paused(cluster: Cluster, *, to: bool, by: Actor, now: datetime) -> Clus
             what = "paused" if to else "resumed"
             timeline.audit(what, at=now, by=by, cluster=cluster, subject=cluster.name)
     return Cluster.objects.get(pk=cluster.pk)
+
+
+# --- for the team -----------------------------------------------------------------------------------------
+
+
+def add_team_reason(*, text: str, by: Actor, now: datetime) -> None:
+    """A reason that is one key away for everybody; one that is there already stays."""
+    with timeline.transaction():
+        _, made = TeamReason.objects.get_or_create(text=text)
+        if made:
+            timeline.audit("team reason added", at=now, by=by, subject=text)
+
+
+def remove_team_reason(*, reason_id: int, by: Actor, now: datetime) -> None:
+    """Take it away, if it is still there."""
+    with timeline.transaction():
+        reason = TeamReason.objects.filter(pk=reason_id).first()
+        if reason is not None and TeamReason.objects.filter(pk=reason_id).delete()[0]:
+            timeline.audit("team reason taken away", at=now, by=by, subject=reason.text)

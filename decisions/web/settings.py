@@ -23,6 +23,7 @@ from decisions.models import (
     AuditEntry,
     Caller,
     CallerToken,
+    Chain,
     Cluster,
     Freeze,
     Permission,
@@ -90,7 +91,8 @@ def settings_context(
         "reasons": TeamReason.objects.all(),
         "may_reasons": access.may_somewhere(Permission.CONFIGURE),
         "zones": sorted(zoneinfo.available_timezones()),
-        "audit": AuditEntry.objects.select_related("cluster")[:MOST_AUDITED] if everything else (),
+        "audit": _changes()[:MOST_AUDITED] if everything else (),
+        "chains": _chains() if everything else (),
         "secret": getattr(request, "shown_once", None),
         "wrong": wrong,
         "typed": typed or {},
@@ -114,6 +116,17 @@ def _tokens(request: HttpRequest) -> "QuerySet[ApiToken]":
 def _show_once(request: HttpRequest, **secret: str) -> None:
     """What this very answer shows and nothing keeps."""
     request.shown_once = secret  # type: ignore[attr-defined]
+
+
+def _changes() -> "QuerySet[AuditEntry]":
+    """What was changed last; that people come and go is on record too, and would fill the list."""
+    return AuditEntry.objects.select_related("cluster").exclude(what__in=("signed in", "signed out"))
+
+
+def _chains() -> list[tuple[str, Chain]]:
+    """The chains of the record, each with the name that a person knows."""
+    names = {Chain.name_for(pk): name for pk, name in Cluster.objects.values_list("pk", "name")}
+    return [(names.get(chain.name, chain.name), chain) for chain in Chain.objects.all()]
 
 
 def _everything(request: HttpRequest, permission: str) -> bool:
@@ -367,14 +380,14 @@ def _add_reason(request: HttpRequest) -> tuple[str, str]:
     text = request.POST.get("text", "").strip()
     if not text or len(text) > 200:
         raise Invalid("A reason has 1 to 200 characters.", "text")
-    TeamReason.objects.get_or_create(text=text)
+    cluster_service.add_team_reason(text=text, by=actor_of(request), now=timezone.now())
     return "reasons", "The reason is one key away now."
 
 
 def _remove_reason(request: HttpRequest) -> tuple[str, str]:
     allowed = access_of(request).may_somewhere(Permission.CONFIGURE)
     _must(allowed=allowed, sentence="Only an admin may take reasons away.")
-    TeamReason.objects.filter(pk=_pk(request)).delete()
+    cluster_service.remove_team_reason(reason_id=_pk(request), by=actor_of(request), now=timezone.now())
     return "reasons", "The reason is taken away."
 
 

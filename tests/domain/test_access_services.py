@@ -173,6 +173,7 @@ def test_a_rotated_token_leaves_the_old_one_its_overlap(cluster: Cluster) -> Non
     new, _ = access.rotate_caller_token(caller=caller, overlap=DAY, by=ROOT, now=NOW)
     old.refresh_from_db()
     assert (old.expires_at, new.expires_at) == (NOW + DAY, None)
+    assert AuditEntry.objects.filter(what="caller tokens rotated").get().detail["before it"] == 1
 
 
 def test_rotating_never_prolongs_a_token(cluster: Cluster) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -285,3 +286,16 @@ def test_lines_pass_the_log_by(settings: Any) -> None:
         "ext://sys.__stdout__",
         {"format": "%(message)s"},
     )
+
+
+# --- who opens which transaction --------------------------------------------------------------------------
+
+
+def test_services_write_their_entries_at_the_end_of_their_transaction() -> None:
+    """A bare ``atomic()`` around an entry would hold the chain's lock while the rest takes others."""
+    services = Path(timeline.__file__).parent
+    users = [path for path in services.glob("*.py") if "timeline." in path.read_text(encoding="utf-8")]
+    users.remove(Path(timeline.__file__))
+    bare = [path.name for path in users if "atomic(" in path.read_text(encoding="utf-8")]
+    assert len(users) > 8
+    assert bare == []
