@@ -113,6 +113,7 @@ class Parts(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
         self.tags: list[str] = []
+        self.names: set[str] = set()
         self.values: list[str] = []
         self.text = ""
         self.feed(page)
@@ -120,6 +121,7 @@ class Parts(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
+        self.names |= {name for name, _ in attrs}
         self.values += [value or "" for _, value in attrs]
 
     def handle_data(self, data: str) -> None:
