@@ -14,7 +14,7 @@ import django
 
 
 def main() -> None:
-    """Make ``ada`` (approver), ``root`` (admin) and root's token; set up and arm the cluster."""
+    """Make ``ada`` (approver), ``root`` (admin), root's token and a caller; set up and arm the cluster."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deschedui.settings")
     django.setup()
     from django.contrib.auth.models import User
@@ -41,7 +41,9 @@ def main() -> None:
         by=by,
         now=now,
     )
-    sys.stdout.write(json.dumps({"token": token}))
+    caller = access.register_caller(name="drain", cluster=cluster, owner=people["root"], by=by, now=now)
+    _, secret = access.issue_caller_token(caller=caller, by=by, now=now)
+    sys.stdout.write(json.dumps({"token": token, "caller_token": secret}))
 
 
 if __name__ == "__main__":

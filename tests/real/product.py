@@ -118,7 +118,8 @@ class Product:
         self._manage("bootstrap")
         asked = {"cluster": CLUSTER, "password": PASSWORD, "settings": dict(self.settings)}
         made = self._python("-m", "tests.real.people", text=json.dumps(asked))
-        self.token = json.loads(made.splitlines()[-1])["token"]  # the lines before are the record's
+        tokens = json.loads(made.splitlines()[-1])  # the lines before are the record's
+        self.token, self.caller_token = tokens["token"], tokens["caller_token"]
 
     def _start_all(self) -> None:
         port = str(self.port)
@@ -206,6 +207,17 @@ class Product:
             timeout=20,
         )
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}\n{self.logs()}"
+        return dict(answer.json())
+
+    def ask(self, pod: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask at the extender door, as the caller ``drain``."""
+        answer = httpx.post(
+            f"{self.url}/doors/evict",
+            json={"pod": dict(pod)},
+            headers={"Authorization": f"Bearer {self.caller_token}"},
+            timeout=20,
+        )
+        assert answer.status_code == 200, answer.text
         return dict(answer.json())
 
     def run_cycle(self, *, dry: bool = False) -> dict[str, Any]:

@@ -160,6 +160,7 @@ def product(
         kubeconfigs={account: real.plane.kubeconfig(account) for account in ("web", "worker")},
         settings=SETTINGS,
     )
+    real.forget_installation()
     product.start("extender", [sys.executable, "-m", "tests.real.extender_process", str(port)], kubeconfig="")
     with product:
         yield product

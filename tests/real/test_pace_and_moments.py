@@ -164,6 +164,7 @@ def is_old(pod: dict[str, Any]) -> bool:
 def product(
     real: RealCluster, postgresql_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Product]:
+    real.forget_installation()
     folder = tmp_path_factory.mktemp("pace")
     (folder / "policy.yaml").write_text(policy(*PROFILES), encoding="utf-8")
     with psycopg.connect(postgresql_url, autocommit=True) as connection:
