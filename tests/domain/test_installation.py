@@ -1,21 +1,33 @@
 """The Lease of an installation: what a check does, and what freezes a cluster by itself."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import override_settings
 
-from decisions.models import AuditEntry, Cluster, Decision, Event, Eviction, Executor, Verdict
+from decisions.models import (
+    AuditEntry,
+    Cluster,
+    CycleKind,
+    CycleState,
+    Decision,
+    Event,
+    Eviction,
+    Executor,
+    Verdict,
+)
 from decisions.models.enums import Stop
 from decisions.queries import installation as query
-from decisions.services import carryout, connections, evictions, freezes, installation, pace, verdicts
+from decisions.services import carryout, connections, cycles, evictions, freezes, installation, pace, verdicts
 from decisions.services.actors import SYSTEM, Actor
-from decisions.services.errors import Conflict
+from decisions.services.errors import Closed, Conflict
 from deschedui.kube.errors import Forbidden, KubeError, NotFound, Throttled, TimedOut
 from deschedui.kube.leases import LeaseView
 from tests.builders import NOW, at, make_cluster, make_decision
+from tests.domain.cycle_world import Runs, policy_text
 from tests.domain.fake_cluster import FakeClock, FakeCluster, a_pod, using
 
 US, THEM = "installation-of-the-tests", "another-installation-0001"
@@ -515,3 +527,35 @@ def test_a_copy_may_not_act_on_the_checks_of_the_other(cluster: Cluster) -> None
 def test_a_check_holds_for_25_seconds(age: float, fresh: bool, db: None) -> None:
     row = make_cluster("prod", lease_checked_at=NOW)
     assert Cluster.objects.filter(query.in_order(at(age)), pk=row.pk).exists() is fresh
+
+
+# --- cycles -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def runs(cluster: Cluster, tmp_path: Path) -> Runs:
+    made = Runs(cluster, tmp_path)
+    made.policy(policy_text())
+    return made
+
+
+def test_no_cycle_starts_by_time(runs: Runs) -> None:
+    Cluster.objects.update(stopped="foreign", next_cycle_at=NOW)
+    assert cycles.start_due(now=NOW) == []
+    Cluster.objects.update(stopped="")
+    assert len(cycles.start_due(now=NOW)) == 1
+
+
+@pytest.mark.parametrize("kind", [CycleKind.MANUAL, CycleKind.DRY_RUN])
+def test_no_cycle_starts_by_hand(kind: CycleKind, runs: Runs) -> None:
+    Cluster.objects.update(stopped="ahead")
+    with pytest.raises(Closed, match="the Lease is ahead of the database"):
+        runs.start(kind)
+
+
+def test_a_cycle_that_runs_records_nothing_more(runs: Runs) -> None:
+    cycle = runs.start()
+    Cluster.objects.update(stopped="ahead")
+    runs.finish(cycle)
+    assert (cycle.state, Decision.objects.count()) == (CycleState.FAILED, 0)
+    assert "frozen by itself" in cycle.error
