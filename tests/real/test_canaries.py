@@ -143,6 +143,7 @@ def product(
     database_url: str,
     tmp_path: Path,
 ) -> Iterator[Product]:
+    real.forget_installation()
     (tmp_path / "files").mkdir()
     header = tmp_path / "files" / "header"
     header.write_text(canaries.new("header from a file"))
