@@ -128,17 +128,21 @@ def _cluster(kind: str, demo: Demo, processes: Supervisor) -> Iterator[None]:
 def _start(demo: Demo, processes: Supervisor) -> None:
     argv = [sys.executable, "-m", "deschedui.demo.extender", "--port", str(demo.extender_port)]
     processes.start(Program("extender", argv))
-    _manage("migrate", "--verbosity", "0")
-    _manage("collectstatic", "--noinput", "--verbosity", "0")
-    _manage("bootstrap", "--verbosity", "0")
-    _manage("seed_demo", "--password", PASSWORD, "--token-file", str(demo.folder / "caller-token"))
+    log = demo.folder / "logs" / "setup.log"
+    _manage(log, "migrate", "--verbosity", "0")
+    _manage(log, "collectstatic", "--noinput", "--verbosity", "0")
+    _manage(log, "bootstrap", "--verbosity", "0")
+    _manage(log, "seed_demo", "--password", PASSWORD, "--token-file", str(demo.folder / "caller-token"))
     processes.start(supervisor.web(demo.port))
     processes.start(supervisor.worker(8))
     processes.wait_until(lambda: _answers(f"{demo.url}/healthz"), "The web process")
 
 
-def _manage(*arguments: str) -> None:
-    done = subprocess.run([sys.executable, str(ROOT / "manage.py"), *arguments], check=False)
+def _manage(log: Path, *arguments: str) -> None:
+    """The command's own words and the record's lines go to ``log``, what goes wrong to the terminal."""
+    with log.open("ab") as output:
+        argv = [sys.executable, str(ROOT / "manage.py"), *arguments]
+        done = subprocess.run(argv, stdout=output, check=False)
     if done.returncode:
         raise SystemExit(f"manage.py {arguments[0]} failed")
 

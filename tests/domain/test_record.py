@@ -3,9 +3,12 @@
 import hashlib
 import json
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from django.contrib.auth.models import User
@@ -17,6 +20,7 @@ from decisions.models import INSTALLATION, AuditEntry, Chain, Cluster, Decision,
 from decisions.services import record_lines, timeline, verification
 from decisions.services.actors import SYSTEM, Actor
 from decisions.services.chains import FIRST, canonical, digest
+from deschedui.config import ROOT
 from tests.builders import NOW, at, make_cluster, make_decision
 
 pytestmark = pytest.mark.django_db
@@ -286,6 +290,29 @@ def test_lines_pass_the_log_by(settings: Any) -> None:
         "ext://sys.__stdout__",
         {"format": "%(message)s"},
     )
+
+
+PRINTS_ONE: Final = """
+import django; django.setup()
+import logging
+from datetime import UTC, datetime
+from decisions.models import AuditEntry, Chain
+from decisions.services import record_lines
+from deschedui.celery import app
+app.log.redirect_stdouts_to_logger(logging.getLogger("celery.redirected"))
+row = AuditEntry(what="paused", at=datetime.now(UTC), seq=1, hash="f", chain=Chain(name="installation"))
+record_lines.write(row, {})
+"""
+
+
+@pytest.mark.parametrize("debug", ["0", "1"])
+def test_lines_stay_as_they_are_in_a_worker_and_under_debug(debug: str) -> None:
+    """Celery makes everything that is printed a line of its log, and a quiet log drops what is less than an error."""
+    quiet = {"DESCHEDUI_DEBUG": debug, "DESCHEDUI_DEMO": "1", "DESCHEDUI_LOG_LEVEL": "ERROR"}
+    environ = {**os.environ, **quiet, "DJANGO_SETTINGS_MODULE": "deschedui.settings"}
+    argv = [sys.executable, "-c", PRINTS_ONE]
+    ended = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=ROOT, env=environ)
+    assert [json.loads(line)["kind"] for line in ended.stdout.splitlines()] == ["paused"]
 
 
 # --- who opens which transaction --------------------------------------------------------------------------
