@@ -65,6 +65,12 @@ def test_nor_do_fields_of_an_event_however_deep(logged: list[str]) -> None:
     assert TOKEN not in logged[0]
 
 
+def test_nor_do_fields_that_become_text_only_when_the_line_is_made(logged: list[str]) -> None:
+    logging.getLogger("tests.doors").warning({"event": "refused", "why": ValueError(f"/doors/{TOKEN}/evict")})
+    assert "refused" in logged[0]
+    assert TOKEN not in logged[0]
+
+
 def test_nor_do_the_arguments_of_an_exception_and_of_what_caused_it(logged: list[str]) -> None:
     try:
         _fail_twice(f"/doors/{TOKEN}/evict")
@@ -76,8 +82,8 @@ def test_nor_do_the_arguments_of_an_exception_and_of_what_caused_it(logged: list
 
 def _fail_twice(path: str) -> None:
     try:
-        {}[path]
-    except KeyError as error:
+        int(path)
+    except ValueError as error:
         raise RuntimeError(path, 7) from error
 
 
