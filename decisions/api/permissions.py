@@ -1,4 +1,7 @@
-"""The first gate of every API view: signed in, and with some right at all. Rows are limited by ``Access``."""
+"""The gates of every API view: signed in, with some right at all. Rows are limited by ``Access``.
+
+What is not yours is looked for first and not found (404); only then it is said what you may not do with it (403).
+"""
 
 from typing import TYPE_CHECKING
 
@@ -18,8 +21,9 @@ class ScopedPermission(BasePermission):
     message = "You may not do this; ask an admin for a role, or use a token with the scope."
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
-        if not request.user.is_authenticated:
-            return False
+        return request.user.is_authenticated and access_of(request).may_somewhere(Permission.VIEW)
+
+    def has_object_permission(self, request: Request, view: "APIView", obj: object) -> bool:
         needs: dict[str, str] = getattr(view, "needs", {})
         permission = needs.get(getattr(view, "action", "") or "", Permission.VIEW)
         return access_of(request).may_somewhere(permission)

@@ -142,14 +142,14 @@ def decider_still_may() -> Q:
     A yes by a token that was revoked since counts no more (somebody stopped trusting it); one by a token that only
     expired does: it was valid when it spoke, and its owner still answers for it.
     """
-    decide = Q(override=False) & _covered(Permission.DECIDE)
-    override = Q(override=True) & _covered(Permission.OVERRIDE)
+    decide = Q(_covered(Permission.DECIDE), override=False)
+    override = Q(_covered(Permission.OVERRIDE), override=True)
     return ~Q(rule=Rule.HUMAN) | ((decide | override) & _token_trusted())
 
 
 def _token_trusted() -> Q:
     trusted = ApiToken.objects.filter(pk=OuterRef("decided_with"), revoked_at=None)
-    return Q(decided_with=None) | Exists(trusted)
+    return Q(decided_with=None) | Q(Exists(trusted))
 
 
 def _covered(permission: Permission) -> Exists:

@@ -7,7 +7,9 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
+from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
 
 from decisions.services import rights
 from decisions.web.pages import actor_of, page, person_of
@@ -19,6 +21,7 @@ BECAUSE: Final = {
 }
 
 
+@method_decorator(require_http_methods(["GET", "HEAD", "POST"]), name="dispatch")
 class Login(LoginView):
     """The login page; who is signed in already goes on to where they wanted."""
 
@@ -36,7 +39,7 @@ class Login(LoginView):
 class Logout(LogoutView):
     """Signing out is a POST; it ends the session on the server."""
 
-    http_method_names = ["post", "options"]
+    http_method_names = ["post"]
 
 
 @sensitive_post_parameters()

@@ -262,7 +262,7 @@ def redraw(
     """The decision where it stands: its row in a list, the head of its page, or the whole page."""
     context = page_context(request, each, mode=mode, notice=notice)
     if not is_fragment(request):
-        if not mode and not notice and request.method == "GET":
+        if not mode and not notice and request.method != "POST":
             return redirect(each)
         return render(request, "decision.html", context, status=status)
     target = request.headers.get("HX-Target", "")
