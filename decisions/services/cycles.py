@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q
 
 from decisions.models import Cluster, Cycle, CycleKind, CycleState, PolicyVersion
@@ -28,6 +28,8 @@ DEAD_AFTER = timedelta(seconds=60)
 UNTAKEN_AFTER = timedelta(seconds=5)
 GIVEN_UP_AFTER = timedelta(minutes=10)
 JITTER = 0.1
+# Seconds between tries to write down the end of a cycle while the database is away.
+END_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 # --- starting ---------------------------------------------------------------------------------------------
@@ -152,18 +154,20 @@ def run(
     client: ReadsCluster,
     extender_client_factory: ExtenderClientFactory = build_client,
     now: Callable[[], datetime] | None = None,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Run a started cycle to its end. Called twice, or for one that has ended, it does nothing.
 
     Args:
         client: of the cycle's cluster.
         now: read at each step (None: the database's clock); the plan itself counts ages to one moment.
+        sleep: between two tries to write the end down while the database is away.
     """
     row = CycleRow.claim(cycle_id, now or steady_clock())
     if row is None:
         return
     try:
-        _run(row, client, extender_client_factory)
+        _run(row, client, extender_client_factory, sleep)
     except Lost:
         log.warning("cycle %s was freed while it ran; what it had recorded stays", cycle_id)
 
@@ -174,24 +178,39 @@ def steady_clock() -> Callable[[], datetime]:
     return lambda: began + timedelta(seconds=time.monotonic() - since)
 
 
-def _run(row: CycleRow, client: ReadsCluster, factory: ExtenderClientFactory) -> None:
+def _run(
+    row: CycleRow, client: ReadsCluster, factory: ExtenderClientFactory, sleep: Callable[[float], None]
+) -> None:
     try:
         CycleRun(row, client, factory).go()
     except Ended as ended:
-        row.end(ended.state, error=ended.sentence, failure_mode=ended.failure_mode)
+        _end(row, sleep, ended.state, error=ended.sentence, failure_mode=ended.failure_mode)
     except Disarmed:
-        row.end(
-            CycleState.FAILED,
-            error="The cluster was disarmed while the cycle ran; nothing more was recorded.",
-        )
+        error = "The cluster was disarmed while the cycle ran; nothing more was recorded."
+        _end(row, sleep, CycleState.FAILED, error=error)
     except Closed as closed:
-        row.end(CycleState.FAILED, error=f"{closed} Nothing more was recorded.")
+        _end(row, sleep, CycleState.FAILED, error=f"{closed} Nothing more was recorded.")
     except Lost:
         raise
     except Exception as error:
         log.exception("cycle %s failed", row.cycle.pk)
-        row.end(
-            CycleState.FAILED,
-            error=f"deschedui failed ({type(error).__name__}); the worker's log says where.",
-        )
+        sentence = f"deschedui failed ({type(error).__name__}); the worker's log says where."
+        _end(row, sleep, CycleState.FAILED, error=sentence)
         raise
+
+
+def _end(row: CycleRow, sleep: Callable[[float], None], state: str, **fields: str) -> None:
+    """Write the end down, also where the database was what failed.
+
+    One that stays running without a worker holds up the next for a minute.
+    """
+    for pause in END_PAUSES:
+        try:
+            row.end(state, **fields)
+        except (OperationalError, InterfaceError):
+            sleep(pause)
+            if not connection.in_atomic_block:  # a test's: not ours to close
+                connection.close_if_unusable_or_obsolete()
+        else:
+            return
+    row.end(state, **fields)

@@ -1,11 +1,13 @@
 """A cycle from its policy to its decisions."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from django.contrib.auth.models import User
+from django.db import OperationalError
 
 from decisions.models import (
     Cluster,
@@ -20,11 +22,11 @@ from decisions.models import (
     Verdict,
     documents,
 )
-from decisions.services import clusters, freezes, verdicts
+from decisions.services import clusters, cycles, freezes, verdicts
 from decisions.services.actors import SYSTEM, Actor
 from deschedui.kube.errors import Forbidden, Unauthorized, Unreachable
 from tests.builders import NOW, approver, at
-from tests.domain.cycle_world import Runs, extender_args, old_pod, policy_text
+from tests.domain.cycle_world import Runs, World, extender_args, old_pod, policy_text
 from tests.engine import builders as engine
 
 pytestmark = pytest.mark.django_db
@@ -256,6 +258,38 @@ def test_a_cluster_with_one_node_withdraws_nothing_and_says_why(runs: Runs) -> N
     cycle = runs.run()
     assert "needs at least 2 ready nodes" in str(cycle.warnings)
     assert Decision.objects.get().verdict == Verdict.PENDING
+
+
+def test_a_cycle_whose_database_went_away_ends_when_it_is_back(runs: Runs) -> None:
+    """Found by a campaign: it stayed running for a minute, and no other could start."""
+    cycle, away = runs.start(), Away(runs)
+    with pytest.raises(OperationalError):
+        cycles.run(cycle.pk, client=away, now=away.now, sleep=away.sleep)
+    cycle.refresh_from_db()
+    assert (cycle.state, away.slept) == (CycleState.FAILED, [0.5, 1.0])
+    assert runs.run().state == CycleState.COMPLETED
+
+
+class Away(World):
+    """A cluster during whose listing the database goes away; it is back after two pauses."""
+
+    def __init__(self, runs: Runs) -> None:
+        super().__init__()
+        self._clock, self._is_away = runs.clock, False
+        self.slept: list[float] = []
+
+    def snapshot_lists(self, *args: Any, **kwargs: Any) -> Any:
+        self._is_away = True
+        return self.now()
+
+    def now(self) -> datetime:
+        if self._is_away:
+            raise OperationalError("the connection is closed")
+        return self._clock()
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self._is_away = len(self.slept) < 2
 
 
 # --- extenders --------------------------------------------------------------------------------------------
