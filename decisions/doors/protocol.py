@@ -116,7 +116,7 @@ class DoorProtocol(H11Protocol):
         return True
 
     def send_400_response(self, msg: str) -> None:
-        if self._at_door():
+        if self._at_door() or self._may_become_a_door():
             self._refuse("this is no HTTP request that can be read (its Host, a header or the body's length)")
         elif self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             super().send_400_response(msg)
@@ -147,6 +147,10 @@ class DoorProtocol(H11Protocol):
         if self._first or not self._is_asking():
             return bool(_DOOR_LINE.match(self._first))
         return addresses.door(self.scope["path"]) is not None
+
+    def _may_become_a_door(self) -> bool:
+        """Whether not even the first line is there: h11 gives up at its first wrong byte."""
+        return bool(self._first) and b"\n" not in self._first
 
     def _note_first(self, data: bytes) -> None:
         if not self._first:
