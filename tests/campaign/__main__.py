@@ -54,7 +54,7 @@ class Campaigning:
 
     def _people(self) -> list[Person]:
         url, tokens = self.stage.url, self.stage.tokens
-        approver = Approver("ada", self.notebook, Api(url, tokens["ada"]), pause=0.8, seed=self.seed)
+        approver = Approver("ada", self.notebook, Api(url, tokens["ada"]), pause=1.5, seed=self.seed)
         clicker = Clicker("ben", self.notebook, url, PASSWORD, pause=2.0, seed=self.seed)
         return [
             approver,

@@ -75,7 +75,9 @@ _LASTS: Final[Mapping[Kind, tuple[float, float]]] = {
 # Until a target that was harmed may be harmed again: one that was killed has to start first.
 _BACK: Final = 2.5
 _STARTS: Final[Mapping[Target, float]] = {Target.APISERVER: 12.0, Target.REDIS: 3.0, Target.EXTENDER: 3.0}
-_STARTS_OTHERS: Final = 6.0
+_STARTS_OTHERS: Final = 8.0
+# While one worker is stopped for long, the other has so much time to work between two faults of its own.
+_ALONE: Final = 8.0
 
 
 @dataclass(frozen=True, order=True)
@@ -190,8 +192,10 @@ class _Table:
 
     def is_free(self, kind: Kind, target: Target, at: float) -> bool:
         """Whether this target may be harmed at that time."""
-        lately = [fault for fault in self.faults if fault.at <= at < fault.end + _time_back(fault)]
-        if sum(fault.end > at and not fault.long for fault in lately) >= MOST_AT_ONCE:
+        alone = any(fault.long and fault.at <= at < fault.end for fault in self.faults) and target in WORKERS
+        rest = _ALONE if alone else 0.0
+        lately = [fault for fault in self.faults if fault.at <= at < fault.end + max(rest, _time_back(fault))]
+        if sum(fault.end > at and not fault.long for fault in self.faults) >= MOST_AT_ONCE:
             return False
         mine = [fault for fault in lately if fault.target == target or {fault.target, target} == set(WEBS)]
         # A long one is planned already, and may begin while this one lasts.

@@ -78,9 +78,9 @@ class Approver(Person):
         self.api = api
 
     def act(self) -> None:
-        """Answer a few that wait."""
+        """Answer two that wait: what is approved is never all that there is."""
         waiting = self.api.get("decisions/?verdict=pending&page_size=60")["results"]
-        for decision in self.chance.sample(waiting, min(4, len(waiting))):
+        for decision in self.chance.sample(waiting, min(2, len(waiting))):
             self.answer(decision)
 
     def answer(self, decision: dict[str, Any]) -> None:

@@ -67,8 +67,8 @@ class Workload:
 
 
 WORKLOADS: Final = (
-    Workload("ours", 6, 3, {"policy": "yes", "extender": "allow"}, budget=False),
-    Workload("guarded", 4, 3, {"policy": "yes", "extender": "allow"}, budget=True),
+    Workload("ours", 10, 3, {"policy": "yes", "extender": "allow"}, budget=False),
+    Workload("guarded", 5, 3, {"policy": "yes", "extender": "allow"}, budget=True),
     Workload("refused", 1, 2, {"policy": "yes", "extender": "deny"}, budget=False),
     Workload("shared", 3, 3, {"policy": "yes", "extender": "allow", "caller": "yes"}, budget=True),
     Workload("theirs", 4, 3, {"caller": "yes"}, budget=False),
