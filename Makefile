@@ -11,7 +11,8 @@ FAULTS ?= 40
 SEED ?= 1
 # An installation as deploy/ makes it, as far as Django's deployment check looks at one.
 PRODUCTION := DESCHEDUI_BEHIND_HTTPS=1 DESCHEDUI_PUBLIC_URL=https://deschedui.example \
-  DESCHEDUI_ALLOWED_HOSTS=deschedui.example DESCHEDUI_TRUSTED_ORIGINS=https://deschedui.example
+  DESCHEDUI_ALLOWED_HOSTS=deschedui.example DESCHEDUI_TRUSTED_ORIGINS=https://deschedui.example \
+  DESCHEDUI_DATABASE_URL=sqlite:///var/check/deschedui.sqlite3
 
 .PHONY: demo demo-check audit run test test-postgresql check bench campaign golden lock format help
 help:

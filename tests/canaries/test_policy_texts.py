@@ -48,6 +48,8 @@ HEADERS = {
     "not closed": "        httpHeaders: {Authorization: Bearer CANARY\n",
     "a tab": "        httpHeaders:\n\tAuthorization: Bearer CANARY\n",
     "a misspelt field": "        httpHeader: {Authorization: Bearer CANARY}\n",
+    "an indentation that slipped": "        httpHeaders:\n        Authorization: Bearer CANARY\n",
+    "another place": "        apiKey: CANARY\n",
     "headers": "        headers: {Authorization: Bearer CANARY}\n",
 }
 URLS = {
@@ -59,6 +61,7 @@ URLS = {
     "a fragment": "https://ext.example/#CANARY",
     "a door": "https://d.example/doors/CANARY",
     "a door with a slash": "https://d.example//doors//CANARY/",
+    "a door with a wrong scheme": "ftp://d.example/doors/CANARY/x",
     "an encoded door": "https://d.example/%64oors/CANARY/",
 }
 TEXTS = {
