@@ -5,6 +5,7 @@ import io
 import json
 import sys
 import unicodedata
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deschedui.extender.texts import clean
+from deschedui.kube.events import EventRequest
 from deschedui.kube.eviction import eviction_annotations
 from deschedui.kube.text import one_line
 from deschedui.text import called, csv_cell, escape, hidden, visible, visible_html, visible_json, web_address
@@ -293,6 +295,14 @@ def test_what_an_extender_says_keeps_its_lines() -> None:
 def test_an_annotation_hides_nothing(text: str) -> None:
     annotations = eviction_annotations(profile=text, plugin=text, reason=text, approved_by=text)
     assert dangerous("".join(annotations.values())) == []
+
+
+@given(ANY)
+def test_an_event_hides_nothing_and_fits(text: str) -> None:
+    at = datetime(2026, 11, 30, tzinfo=UTC)
+    event = EventRequest("shop", "web-1", "u1", reason=text, action=text, note=text, at=at, key=text).body()
+    assert dangerous(event["note"] + event["reason"] + event["action"] + event["metadata"]["name"]) == []
+    assert len(event["note"].encode()) <= 1024
 
 
 def test_an_escape_is_short() -> None:

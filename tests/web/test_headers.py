@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import SuspiciousOperation
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import path
 
@@ -133,12 +133,12 @@ def test_static_files_have_them(settings: Any, client: Client, file: str) -> Non
     assert_closed(response)
 
 
-def breaks(_request: HttpRequest) -> None:
+def breaks(_request: HttpRequest) -> HttpResponse:
     """A page with an error of ours in it."""
     raise RuntimeError("an error of ours")
 
 
-def suspects(_request: HttpRequest) -> None:
+def suspects(_request: HttpRequest) -> HttpResponse:
     """A page that is asked for something that no browser asks for."""
     raise SuspiciousOperation("no browser sends this")
 
