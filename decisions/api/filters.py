@@ -8,7 +8,6 @@ from django_filters import rest_framework as filters
 from decisions.models import Cycle, CycleKind, CycleState, Decision, Eviction, Verdict
 from decisions.queries.history import TEXT
 
-
 text = partial(filters.CharFilter, max_length=TEXT)
 
 
