@@ -140,7 +140,10 @@ def _file_value(name: str, rules: FileRules) -> str:
 def _tls_context(
     args: ExtenderArgs, rules: FileRules, problems: list[ConfigProblem], place: int
 ) -> ssl.SSLContext:
-    """Verifies the server's certificate and name, always: against the CA file, else the system's CAs."""
+    """Verifies the server's certificate and name, always: against the CA file, else the system's CAs.
+
+    Which are the system's, whoever runs us may say with OpenSSL's own ``SSL_CERT_FILE``; a policy cannot.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])

@@ -144,3 +144,17 @@ def test_no_process_starts_with_debug(environment: dict[str, str], argv: tuple[s
     ended = run({**environment, "DESCHEDUI_DEBUG": "1"}, *argv)
     assert ended.returncode not in {0, None}
     assert "DESCHEDUI_DEBUG: must be off" in ended.stderr + ended.stdout
+
+
+def test_one_of_several_web_processes_on_sqlite_ends(environment: dict[str, str], tmp_path: Path) -> None:
+    # As `uvicorn --workers 2` starts them, whatever the environment says.
+    code = (
+        "import importlib, multiprocessing, sys; "
+        "child = multiprocessing.get_context('spawn').Process("
+        "target=importlib.import_module, args=('deschedui.asgi',)); "
+        "child.start(); child.join(); sys.exit(child.exitcode)"
+    )
+    database = {"DESCHEDUI_DATABASE_URL": f"sqlite:///{tmp_path / 'deschedui.sqlite3'}"}
+    ended = run({**environment, **database}, "-c", code)
+    assert ended.returncode == 1
+    assert "deschedui.E002 DESCHEDUI_WEB_PROCESSES" in ended.stderr
