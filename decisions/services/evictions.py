@@ -40,6 +40,9 @@ from deschedui.kube.eviction import Again, EvictionCause, EvictionResult, PodLoo
 
 TOLD_NOTE_EVERY = timedelta(minutes=1)
 LEASE = timedelta(seconds=120)
+# A claim is looked up and called within this time, as a rule. After it, it is taken for one whose worker died: it keeps
+# its pod and its owner's turn until its lease runs out, but not the whole cluster's calls.
+CALLING_AT_MOST = timedelta(seconds=45)
 LIMIT_PAUSE = timedelta(seconds=30)
 LEASE_PAUSE = timedelta(seconds=10)
 LEASE_CAUSE = "lease"
@@ -221,7 +224,10 @@ def _claimable(decision_id: int, rules: pace.Rules, now: datetime) -> "QuerySet[
     filling = in_flight(OuterRef("cluster_id")).filter(eviction__in=COMMITTED)
     filling = filling.filter(Q(eviction=Eviction.EVICTING) | Q(accepted_at__gt=now - rules.still_there))
     calling = Decision.objects.filter(
-        open=True, eviction=Eviction.EVICTING, cluster_id=OuterRef("cluster_id")
+        open=True,
+        eviction=Eviction.EVICTING,
+        cluster_id=OuterRef("cluster_id"),
+        lease_until__gt=now + LEASE - CALLING_AT_MOST,
     )
     return Decision.objects.filter(
         Q(not_before=None) | Q(not_before__lte=now),

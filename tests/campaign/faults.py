@@ -69,7 +69,7 @@ _LASTS: Final[Mapping[Kind, tuple[float, float]]] = {
     Kind.LOSE_ANSWERS: (0.5, 4.0),
     Kind.SLOW: (2.0, 9.0),
     Kind.EMPTY: (0.0, 0.0),
-    Kind.CLOCK: (5.0, 20.0),
+    Kind.CLOCK: (4.0, 12.0),
     Kind.STOP_PAST_LEASE: (LEASE_SECONDS + 3, LEASE_SECONDS + 15),
 }
 # Until a target that was harmed may be harmed again: one that was killed has to start first.

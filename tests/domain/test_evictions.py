@@ -111,6 +111,13 @@ def test_the_claim_itself_keeps_to_the_clusters_calls(cluster: Cluster) -> None:
     assert claim(allowed(cluster, Eviction.QUEUED)) == 0
 
 
+def test_calls_of_a_worker_that_died_hold_up_the_cluster_for_less_than_their_lease(cluster: Cluster) -> None:
+    for number in range(4):
+        allowed(cluster, Eviction.EVICTING, owner_uid=f"o{number}")
+    row = allowed(cluster, Eviction.QUEUED)
+    assert [claim(row, seconds=seconds) for seconds in (44, 46)] == [0, 1]
+
+
 # --- the last look before the call ------------------------------------------------------------------------
 
 
