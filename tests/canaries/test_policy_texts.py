@@ -43,6 +43,7 @@ HEADERS = {
     "a malformed reference": "        httpHeaders: {X: '${env:TOKEN} CANARY ${oops'}\n",
     "a comment": "        # httpHeaders: {Authorization: Bearer CANARY}\n",
     "a comment behind": "        podReferenceOnly: true  # token CANARY\n",
+    "a url in a comment": "        # see https://user:CANARY@x\n",
     "text only": "        httpHeaders: Bearer CANARY\n",
     "twice": "        httpHeaders: {A: CANARY}\n        httpHeaders: {A: CANARY}\n",
     "not closed": "        httpHeaders: {Authorization: Bearer CANARY\n",

@@ -112,7 +112,7 @@ def run(environment: dict[str, str], *argv: str) -> "subprocess.CompletedProcess
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=110,
         check=False,
     )
 
