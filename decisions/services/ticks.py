@@ -18,6 +18,7 @@ from decisions.services import (
     heartbeats,
     installation,
     nudge,
+    sessions,
     verdicts,
 )
 from decisions.services.clock import DATABASE, Clock
@@ -72,8 +73,9 @@ def hand_out_cycles(now: datetime) -> None:
 
 
 def forget(now: datetime) -> None:
-    """Workers that are no more."""
+    """Workers that are no more, sessions that are over."""
     heartbeats.forget(now=now)
+    sessions.forget(now=now)
 
 
 STEPS: tuple[Callable[[datetime], None], ...] = (

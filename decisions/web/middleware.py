@@ -18,8 +18,8 @@ from decisions.models import Preference
 from decisions.web.pages import came_from, is_fragment
 
 Next = Callable[[HttpRequest], HttpResponseBase]
-# Asked by our scripts, not by a person. Known by their address: a header could be left out, or sent by anybody.
-POLLS = frozenset({"live"})
+# Asked by scripts, not by a person. Known by their address: a header could be left out, or sent by anybody.
+POLLS = frozenset({"live", "healthz", "livez"})
 
 
 class Sessions(SessionMiddleware):
