@@ -69,6 +69,11 @@ def test_who_is_held_already_is_not_held_again() -> None:
     assert pace.turn([held], [flight(since=at(-600))], RULES, NOW) == pace.Turn()
 
 
+def test_a_stuck_owner_lets_nobody_go_even_where_two_may_fly() -> None:
+    rules = Rules(per_owner=2)
+    assert pace.turn([Queued(1, "rs")], [flight(since=at(-600))], rules, NOW).go == ()
+
+
 def test_a_ready_replacement_lets_the_held_go() -> None:
     held = Queued(1, "rs", held=True, held_for_pace=True)
     assert pace.turn([held], [], RULES, NOW) == pace.Turn(go=(1,), leave=(1,))
