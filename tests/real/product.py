@@ -9,7 +9,8 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -149,6 +150,13 @@ class Product:
         process = Process(name, popen, log, file)
         self._processes.append(process)
         return process
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """End every process, and start them again after the block: for what is done to the database meanwhile."""
+        self._end_all()
+        yield
+        self._start_all()
 
     def _end_all(self) -> None:
         while self._processes:
