@@ -103,7 +103,7 @@ def judge(campaign: Campaign) -> Verdict:
         failed_calls=sum(each.outcome == "failed" for each in campaign.notes.asked),
         longest=max(known, default=None) if len(known) == len(times) else None,
         not_recovered=tuple(
-            Finding(f"{fault.target}, {fault.kind} (#{fault.number}): {_seconds(seconds)}")
+            Finding(f"{fault.target}, {fault.kind} (#{fault.number}): {_slow_ones(fault, campaign.signals)}")
             for fault, seconds in times
             if seconds is None or seconds > RECOVER_SECONDS
         ),
@@ -393,10 +393,22 @@ def overdue(row: Row, *, now: float, living: frozenset[str], open_ones: set[int]
 
 def recovery(fault: Done, signals: Signals) -> float | None:
     """Seconds from the end of a fault until everything was seen to work again; None: never."""
-    parts = (signals.web, signals.worker, signals.evictions, signals.answers)
-    firsts = [_first_after(times, fault.ended) for times in parts]
-    known = [moment for moment in firsts if moment is not None]
-    return max(known) - fault.ended if len(known) == len(parts) else None
+    parts = _parts(fault, signals).values()
+    known = [seconds for seconds in parts if seconds is not None]
+    return max(known) if len(known) == len(parts) else None
+
+
+def _parts(fault: Done, signals: Signals) -> dict[str, float | None]:
+    """Seconds from the end of a fault until each part was seen to work again."""
+    firsts = {name: _first_after(getattr(signals, name), fault.ended) for name in Signals.__annotations__}
+    return {name: None if moment is None else moment - fault.ended for name, moment in firsts.items()}
+
+
+def _slow_ones(fault: Done, signals: Signals) -> str:
+    """Which parts took too long, in words."""
+    parts = _parts(fault, signals)
+    slow = [name for name, seconds in parts.items() if seconds is None or seconds > RECOVER_SECONDS]
+    return ", ".join(f"{name}: {_seconds(parts[name])}" for name in slow)
 
 
 def _first_after(times: Sequence[float], moment: float) -> float | None:

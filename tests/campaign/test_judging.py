@@ -306,6 +306,7 @@ def test_the_time_to_recover_is_until_the_last_part_works_again() -> None:
 def test_a_part_that_never_works_again_is_counted(part: str) -> None:
     verdict = judge(Campaign(faults=(FAULT,), signals=replace(WORKS, **{part: (9.0,)})))
     assert (verdict.longest, len(verdict.not_recovered), verdict.failed) == (None, 1, 1)
+    assert f"{part}: never" in verdict.not_recovered[0].what
 
 
 def test_a_recovery_that_takes_more_than_a_minute_is_counted() -> None:
