@@ -89,10 +89,7 @@ KEPT: dict[str, Lose] = {
     "nothing": lambda ada: None,
     "narrowed to here": lambda ada: ada.role_bindings.update(namespaces=["bank", "shop"]),
     "a group's role instead": _group_of,
-    "given twice, taken once": lambda ada: (
-        RoleBinding.objects.create(user=ada, role=Role.ADMIN)
-        and ada.role_bindings.filter(role=Role.APPROVER).delete()
-    ),
+    "given twice, taken once": _take_one_of_two,
 }
 
 
