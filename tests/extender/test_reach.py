@@ -265,6 +265,15 @@ def test_a_private_key_cannot_be_sent_as_a_header(folder: Path) -> None:
     assert "MIIEvQIBADANBg" not in str(refused.value)
 
 
+@pytest.mark.parametrize("name", ["PATH", "DESCHEDUI_SECRET_KEY", "EXT_TOKEN"])
+def test_a_variable_off_the_list_is_not_sent_although_it_is_set(name: str) -> None:
+    given = args(httpHeaders={"X-Key": f"${{env:{name}}}"})
+    rules = FileRules(env_allow=frozenset({"EXT"}), environment={name: "s3cr3t-of-ours", "EXT": "x"})
+    with pytest.raises(ConfigErrors, match="not on the list of variables") as refused:
+        ExtenderClient([given], files=rules)
+    assert "s3cr3t-of-ours" not in str(refused.value)
+
+
 # --- echoes -----------------------------------------------------------------------------------------------
 
 SENT = "Zq9xT7vW2-k4m1"
