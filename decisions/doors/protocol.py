@@ -187,10 +187,12 @@ class DoorProtocol(H11Protocol):
     def _refuse(self, reason: str) -> bool:
         """Say no in the application's place, unless it has begun to answer; then the connection ends with that."""
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            asking = self._is_asking()
             self._stop_application()
             body = refusals.encode(refusals.refusal(reason))
             head = h11.Response(status_code=200, headers=[*refusals.headers(body), _CLOSE], reason=b"OK")
-            for event in (head, h11.Data(data=body), h11.EndOfMessage()):
+            shown = b"" if asking and self.scope["method"] == "HEAD" else body
+            for event in (head, h11.Data(data=shown), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
         return True
