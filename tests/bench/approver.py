@@ -37,7 +37,10 @@ def make(kubeconfig: str, pods: list[dict[str, Any]]) -> None:
     """Decisions that wait, one for each pod."""
     call_command("migrate", verbosity=0)
     make_user("ada", Role.APPROVER)
-    unknown = {"lease_checked_at": None, "next_lease_at": None}  # its Lease is made and kept as anywhere
+    unknown: dict[str, Any] = {
+        "lease_checked_at": None,
+        "next_lease_at": None,
+    }  # its Lease is kept as anywhere
     cluster = make_cluster(kubeconfig=kubeconfig, overrides=WIDE, paused=True, **unknown)
     for pod in pods:
         _decision(cluster, pod)
