@@ -46,7 +46,7 @@ _SCHEME: Final = re.compile(
 )
 _NAMED: Final = re.compile(
     r"(?P<name>(?<![A-Za-z0-9])(?:[\w-]{0,40}authorization|(?:set-)?cookie|[\w-]{0,40}api[_-]?key|[\w-]{0,40}auth[_-]token"
-    r"|(?:access|refresh|id|session|csrf)[_-]?token|csrfmiddlewaretoken|(?:__host-)?(?:sessionid|csrftoken)"
+    r"|(?:access|refresh|id|session|csrf)[_-]?token|csrfmiddlewaretoken|(?:__host-)?(?:sessionid|csrftoken|deschedui-session|deschedui-csrf)"
     r"|client[_-]secret|secret[_-]key|[\w-]{0,40}password|passwd|passphrase)"
     r"(?:\\?[\"'])?\s{0,4}(?:[:=]|%3d)\s{0,4}(?:\\?[\"'])?)"
     r"(?:(?P<scheme>[A-Za-z]{3,12})\s+)?(?!(?:bearer|basic|digest|negotiate)\b|\$\{)(?P<value>[^\s\"'\\,;&<>]{4,})",

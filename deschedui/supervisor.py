@@ -126,7 +126,7 @@ def web(port: int, *, host: str = "127.0.0.1", processes: int = 1) -> Program:
                 "--port",
                 str(port),
             ),
-            *("--workers", str(processes), "--no-access-log", "--lifespan", "off"),
+            *("--workers", str(processes), "--no-access-log", "--no-proxy-headers", "--lifespan", "off"),
             *("--timeout-graceful-shutdown", "5", "--http", "decisions.doors.protocol:DoorProtocol"),
         ],
     )

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from asgiref.sync import sync_to_async
+from axes.models import AccessAttempt
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends import db
@@ -43,7 +44,8 @@ def end_all(user_ids: Collection[int]) -> int:
 
 
 def forget(*, now: datetime) -> int:
-    """Drop the sessions that are over."""
+    """Drop the sessions that are over, and failed sign-ins that count no more: they hold what somebody typed."""
+    AccessAttempt.objects.filter(attempt_time__lte=now - settings.AXES_COOLOFF_TIME).delete()
     return Session.objects.exclude(alive(now)).delete()[0]
 
 

@@ -15,6 +15,7 @@ from axes.handlers.database import AxesDatabaseHandler
 from axes.handlers.proxy import AxesProxyHandler
 from axes.signals import user_locked_out
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db.models import Max, QuerySet, Sum
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
@@ -75,14 +76,18 @@ def refused(request: HttpRequest, _response: HttpResponse, credentials: Credenti
 
 @receiver(user_locked_out, dispatch_uid="record-lock-out")
 def _record(request: HttpRequest, username: str | None, ip_address: str | None, **_: Any) -> None:
-    """Put the first failure too many on record; what is tried while locked says nothing new."""
-    if getattr(request, "axes_failures_since_start", None) is None:
+    """Put the first failure too many on record; what is tried while locked says nothing new.
+
+    A name that nobody has is locked like any other and not recorded: it may be a password in the wrong field.
+    """
+    tried_while_locked = getattr(request, "axes_failures_since_start", None) is None
+    if tried_while_locked or not User.objects.filter(username=username or "").exists():
         return
     with timeline.transaction():
         timeline.audit(
             "sign-in locked",
             at=timezone.now(),
             by=Actor(name="deschedui"),
-            subject=f"user {(username or '')[:150]}",
+            subject=f"user {username}",
             detail={"address": ip_address or "", "minutes": settings.AXES_COOLOFF_TIME.total_seconds() / 60},
         )

@@ -12,6 +12,7 @@ from django.test import Client, RequestFactory, override_settings
 from django.utils import timezone
 
 from decisions.models import AuditEntry
+from decisions.services import sessions
 from decisions.web.throttle import address_of
 from tests.builders import make_user
 from tests.web.conftest import browser_of
@@ -93,6 +94,13 @@ def test_it_is_on_record_once(ada: User) -> None:
     fail(8)
     entry = AuditEntry.objects.get(what="sign-in locked")
     assert (entry.subject, entry.detail["address"]) == ("user ada", "192.0.2.1")
+
+
+def test_a_name_that_nobody_has_is_not_it_may_be_a_password(db: None) -> None:
+    fail(5, name="my-password-in-the-wrong-field")
+    assert "wrong-field" not in str(list(AuditEntry.objects.values()))
+    sessions.forget(now=timezone.now() + timedelta(minutes=16))
+    assert not AccessAttempt.objects.exists()
 
 
 def test_no_password_that_was_tried_is_kept(ada: User) -> None:

@@ -86,6 +86,8 @@ SECRET = "s3cr3t-Zq9xT7vW2"
         "got header X-Api-Key={} from you",
         "X-Auth-Token: {}",
         "Cookie: sessionid={}; csrftoken=x",
+        "Cookie: a=b; __Host-deschedui-session={}",
+        "deschedui-csrf={}",
         "Set-Cookie: {}",
         "csrfmiddlewaretoken={}&password={}",
         "postgresql://deschedui:{}@db:5432/x",
