@@ -34,6 +34,8 @@ app.conf.update(
     accept_content=["json"],
     timezone="UTC",
     broker_connection_retry_on_startup=True,
+    # Celery would end the worker after 100 tries; however long the broker is away, it is to be there when it is back.
+    broker_connection_max_retries=None,
     # Publishing must not hold up a click when the broker is away: the sweep finds what was not enqueued.
     task_publish_retry=False,
     worker_prefetch_multiplier=1,

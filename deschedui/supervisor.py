@@ -138,7 +138,8 @@ def worker(concurrency: int) -> Program:
         "worker",
         [
             *(sys.executable, "-m", "celery", "-A", "deschedui", "worker", "-B", "-P", "threads"),
-            *("-c", str(concurrency), "--loglevel", "INFO", "--schedule", str(_schedule())),
+            *("-c", str(concurrency), "--without-gossip", "--without-mingle"),
+            *("--loglevel", "INFO", "--schedule", str(_schedule())),
         ],
     )
 

@@ -73,6 +73,10 @@ def test_a_worker_whose_clock_is_two_minutes_ahead_takes_what_is_sent() -> None:
     assert broker.MESSAGE_SECONDS > 240
 
 
+def test_a_worker_waits_for_its_broker_as_long_as_it_takes() -> None:
+    assert app.conf.broker_connection_max_retries is None
+
+
 @pytest.mark.django_db
 def test_cq01_long_waits_are_in_the_database(cluster: Cluster, ada: User, fake: FakeCluster) -> None:
     row = approved(cluster, ada)
