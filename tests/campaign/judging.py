@@ -35,7 +35,7 @@ RECOVER_SECONDS: Final = 60.0
 # Between the time that a commit is given and the moment in which others see it; and between two clocks' readings.
 VISIBLE_SECONDS: Final = 0.25
 # What is due and was not done after so long, nothing will do: ticks come every second.
-OVERDUE_SECONDS: Final = 30.0
+OVERDUE_SECONDS: Final = 15.0
 # A change is committed between the click and its answer; a little more for the rounding of clocks.
 NOTED_WITHIN: Final = 0.1
 
