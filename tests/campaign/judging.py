@@ -11,7 +11,7 @@ import itertools
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -426,12 +426,10 @@ class Run:
     seed: int
     date: str
     minutes: float
-    commit: str = ""
     decisions: int = 0
     clicks: int = 0
     questions: int = 0
     cycles: int = 0
-    notes: tuple[str, ...] = field(default=())
 
 
 def table(verdict: Verdict, run: Run) -> str:
@@ -440,7 +438,7 @@ def table(verdict: Verdict, run: Run) -> str:
     rows = [
         ("faults", f"{sum(verdict.faults.values())} (seed {run.seed}, {run.date}, {run.minutes:.0f} min)"),
         *((f"– {kind}", str(count)) for kind, count in sorted(verdict.faults.items())),
-        ("decisions", str(run.decisions)),
+        ("cycles, decisions", f"{run.cycles}, {run.decisions}"),
         ("evictions by us", str(verdict.evictions_ours)),
         ("evictions by the caller at the door", str(verdict.evictions_callers)),
         ("questions at the door, of which failed", f"{run.questions}, {verdict.failed_calls}"),
