@@ -362,6 +362,7 @@ _EVICTION_STEPS: Final[Mapping[str, str]] = {
     "pdb_not_processed": "The PDB is new to its controller; it is tried again when the API server says.",
     "pdb_unusable": "Repair the PDB (its disruptedPods or its allowance); it is tried again by itself.",
     "several_pdbs": "The Eviction API refuses a pod that several PDBs cover: remove all but one, then try again.",
+    "lease": "It goes on by itself when the Lease can be written again; the bar above says what is missing.",
     "throttled": "The API server is busy; the whole cluster's carry-out slows down and goes on by itself.",
     "in_background": "Whoever moves the pod in the background ends it; this is watched.",
     "webhook_blocked": "An admission webhook asks to wait; it is tried again from every 30 s.",

@@ -90,8 +90,14 @@ class _Terms:
 
 @dataclass
 class LeaseGate:
-    """What this process knows of a cluster's Lease; its lock lets one thread write it at a time."""
+    """What this process knows of a cluster's Lease; its lock lets one thread write it at a time.
 
+    Attributes:
+        patience: seconds that a thread waits for another one's look. An API server that swallows packets keeps one
+            thread of a worker, not all of them.
+    """
+
+    patience: float = 2.0
     lock: threading.Lock = field(default_factory=threading.Lock)
     begun: int = 0
     outcome: str = ""

@@ -67,12 +67,16 @@ def check(
     """
     gate = gate or connections.lease_gate(cluster)
     asked = gate.begun
-    with gate.lock:
+    if not gate.lock.acquire(timeout=gate.patience):
+        raise NotOurs("another look at the Lease of this installation has not come back yet")
+    try:
         if gate.begun == asked:
             gate.begun += 1
             gate.outcome = _outcome(Check(cluster, client, clock, gate))
         if gate.outcome:
             raise NotOurs(gate.outcome)
+    finally:
+        gate.lock.release()
 
 
 def _outcome(this: "Check") -> str:
@@ -360,7 +364,7 @@ def _go_on(cluster: Cluster, seen: LeaseView | None, *, now: datetime) -> bool:
 
 # A cluster that only observes gets no Lease; one that was armed once keeps its own, or its restored database would
 # find it where the backup left it.
-_HELD = Q(armed=True) | Q(lease_counter__gt=0)
+_HELD = Q(armed=True) | Q(lease_counter__gt=0) | ~Q(stopped="")
 
 
 def due_clusters(*, now: datetime) -> list[int]:

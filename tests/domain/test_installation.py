@@ -454,6 +454,16 @@ def test_a_word_waits_for_calls_whose_end_is_unknown(
     assert (beat(cluster, clock).stopped, state(row)[0]) == ("", Verdict.WITHDRAWN)
 
 
+def test_a_word_counts_on_a_cluster_that_only_observes(
+    cluster: Cluster, fake: FakeCluster, clock: FakeClock
+) -> None:
+    stopped(cluster, fake, clock)
+    Cluster.objects.update(armed=False)
+    confirm(cluster, clock)
+    assert installation.due_clusters(now=clock.now()) == [cluster.pk]
+    assert beat(cluster, clock).stopped == ""
+
+
 def test_a_word_holds_for_ten_minutes(cluster: Cluster, fake: FakeCluster, clock: FakeClock) -> None:
     stopped(cluster, fake, clock)
     confirm(cluster, clock)

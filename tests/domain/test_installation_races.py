@@ -120,6 +120,21 @@ def test_a_write_whose_answer_was_lost_is_no_foreign_one(cluster: Cluster, fake:
     assert counters(fake) == (3, 3, "")
 
 
+def test_a_look_that_does_not_come_back_keeps_one_thread(cluster: Cluster, fake: FakeCluster) -> None:
+    worker = Process(cluster, fake)
+    refused: list[BaseException] = []
+
+    def another_thread_asks() -> None:
+        refused.extend(result for result in race(worker.check) if isinstance(result, Exception))
+
+    worker.gate.patience = 0.01
+    fake.at_lease_write = once(another_thread_asks)
+    worker.check()
+    assert [str(each) for each in refused] == [
+        "another look at the Lease of this installation has not come back yet"
+    ]
+
+
 def test_two_first_contacts_at_once_make_one_lease(cluster: Cluster, fake: FakeCluster) -> None:
     first, second = Process(cluster, fake), Process(cluster, fake)
     fake.at_lease_write = once(second.check)
