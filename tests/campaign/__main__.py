@@ -210,7 +210,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="where everything is written, and kept")
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupted)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupted)
     try:
         with _folder(options.folder) as folder:
             code = run(options.faults, options.seed, folder)

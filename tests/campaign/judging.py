@@ -62,6 +62,7 @@ class Verdict:
     in_flight: int
     told_before: int
     failed_calls: int
+    unaudited: int
     longest: float | None
     not_recovered: tuple[Finding, ...] = ()
 
@@ -101,6 +102,7 @@ def judge(campaign: Campaign) -> Verdict:
         in_flight=sum(each.in_flight for each in judged),
         told_before=sum(each.told_before for each in judged),
         failed_calls=sum(each.outcome == "failed" for each in campaign.notes.asked),
+        unaudited=unaudited(story),
         longest=max(known, default=None) if len(known) == len(times) else None,
         not_recovered=tuple(
             Finding(f"{fault.target}, {fault.kind} (#{fault.number}): {_slow_ones(fault, campaign.signals)}")
@@ -346,6 +348,13 @@ def _unrecorded(story: Story) -> Iterator[Finding]:
             )
 
 
+def unaudited(story: Story) -> int:
+    """Decisions whose eviction was accepted and of which the audit log has none: an API server that was killed first."""
+    accepted = {call.uid for call in story.campaign.audit if call.accepted}
+    said = {line.decision for line in story.campaign.database.lines if line.kind == "accepted"}
+    return sum(story.rows[decision].uid not in accepted for decision in said if decision in story.rows)
+
+
 # --- decisions that nothing moves ---------------------------------------------------------------------------
 
 
@@ -446,6 +455,7 @@ def table(verdict: Verdict, run: Run) -> str:
         *((f"**{name}**", f"**{len(found)}**") for name, found in verdict.checks),
         ("calls in flight when a verdict or a freeze changed", str(verdict.in_flight)),
         ("answers told while that was being committed", str(verdict.told_before)),
+        ("evictions on record that the API server died before it audited", str(verdict.unaudited)),
         ("longest time to recover", longest),
     ]
     head = ["| | |", "| --- | --- |"]

@@ -240,6 +240,11 @@ def test_an_eviction_that_no_decision_shows_in_the_end_is_counted() -> None:
     assert len(judge(ours(end="failed")).lost) == 1
 
 
+def test_an_eviction_that_the_audit_log_does_not_have_is_a_count_of_its_own() -> None:
+    verdict = judge(replace(ours(), audit=()))
+    assert (verdict.failed, verdict.unaudited, judge(ours()).unaudited) == (0, 1, 0)
+
+
 # --- stuck ----------------------------------------------------------------------------------------------------
 
 WAITS = Row(1, POD, ours=True, verdict="pending", eviction="none", expires_at=120.0, updated_at=10.0)
