@@ -349,7 +349,7 @@ def _unrecorded(story: Story) -> Iterator[Finding]:
 
 
 def unaudited(story: Story) -> int:
-    """Decisions whose eviction was accepted and of which the audit log has none: an API server that was killed first."""
+    """Decisions whose eviction was accepted and that the audit log does not have: the API server was killed first."""
     accepted = {call.uid for call in story.campaign.audit if call.accepted}
     said = {line.decision for line in story.campaign.database.lines if line.kind == "accepted"}
     return sum(story.rows[decision].uid not in accepted for decision in said if decision in story.rows)
