@@ -1,44 +1,15 @@
-"""Every defence of the threat model as the smallest edit that takes it out.
+"""Nothing is evicted that nobody allowed, and nothing twice."""
 
-An edit is a text that occurs exactly once in its file, and what to put in its place. A test holds this list
-against the code, so a defence that was rewritten has to be named again here.
-"""
-
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Edit:
-    """In this file, this text (once) becomes that."""
-
-    path: str
-    old: str
-    new: str
-
-
-@dataclass(frozen=True)
-class Defence:
-    """What stops a threat (a row's id), how to take it out, and the test that then fails."""
-
-    threat: str
-    what: str
-    edits: tuple[Edit, ...]
-    test: str
-
-
-def _cut(path: str, old: str, new: str = "") -> tuple[Edit, ...]:
-    return (Edit(path, old, new),)
-
+from tests.threats.defences.base import Defence, cut
 
 _EVICTIONS = "decisions/services/evictions.py"
 _CARRYOUT = "decisions/services/carryout.py"
 
 DEFENCES: tuple[Defence, ...] = (
-    # --- evictions
     Defence(
         "E1",
         "what was decided is in the claim",
-        _cut(
+        cut(
             _EVICTIONS,
             "        verdict=Verdict.ALLOWED,\n        eviction=Eviction.QUEUED,\n        executor=Executor.US,",
         ),
@@ -47,17 +18,17 @@ DEFENCES: tuple[Defence, ...] = (
     Defence(
         "E2",
         "a freeze is in the last query before the call",
-        _cut(
+        cut(
             _EVICTIONS,
-            "        ~_frozen(),\n        pk=decision_id,\n        attempt=attempt,",
-            "        pk=decision_id,\n        attempt=attempt,",
+            "        ~_frozen(),\n        decider_still_may(),\n        pk=decision_id,\n        attempt=attempt,",
+            "        decider_still_may(),\n        pk=decision_id,\n        attempt=attempt,",
         ),
         "tests/domain/test_carryout.py::test_a_freeze_between_claim_and_call_holds_the_call",
     ),
     Defence(
         "E3",
         "one eviction for a pod's UID is a constraint",
-        _cut(
+        cut(
             "decisions/migrations/0001_initial.py",
             "fields=('cluster', 'pod_uid'), name='one_eviction_per_pod'",
             "fields=('cluster', 'pod_uid', 'asker'), name='one_eviction_per_pod'",
@@ -67,31 +38,31 @@ DEFENCES: tuple[Defence, ...] = (
     Defence(
         "E4",
         "the UID is compared before the call",
-        _cut(_CARRYOUT, "    if pod.metadata.uid != row.pod_uid:", "    if False:"),
+        cut(_CARRYOUT, "    if pod.metadata.uid != row.pod_uid:", "    if False:"),
         "tests/domain/test_carryout.py::test_a_new_pod_of_the_old_name_is_not_evicted",
     ),
     Defence(
         "E5",
         "nothing is sent at the end of a lease",
-        _cut(_EVICTIONS, "        lease_until__gt=now + timedelta(seconds=call_seconds),\n", ""),
+        cut(_EVICTIONS, "        lease_until__gt=now + timedelta(seconds=call_seconds),\n", ""),
         "tests/domain/test_carryout.py::test_a_call_that_would_outlast_its_lease_is_not_sent",
     ),
     Defence(
         "E6",
         "a lost lease looks at the pod",
-        _cut(_EVICTIONS, "    elif look.terminating:", "    elif False:"),
+        cut(_EVICTIONS, "    elif look.terminating:", "    elif False:"),
         "tests/domain/test_races.py::test_killed_between_the_call_and_its_record",
     ),
     Defence(
         "E7",
         "the approval's moment is read again",
-        _cut(_CARRYOUT, "    if changes := moment.differences(row.moment, now):", "    if changes := {}:"),
+        cut(_CARRYOUT, "    if changes := moment.differences(row.moment, now):", "    if changes := {}:"),
         "tests/domain/test_carryout.py::test_fewer_ready_replicas_ask_again_and_say_the_difference",
     ),
     Defence(
         "E8",
         "the expiry is in the claim",
-        _cut(
+        cut(
             _EVICTIONS,
             '        executor=Executor.US,\n        expires_at__gt=now,\n        held="",',
             '        executor=Executor.US,\n        held="",',
@@ -101,7 +72,7 @@ DEFENCES: tuple[Defence, ...] = (
     Defence(
         "E9",
         "the tick finds what is queued by itself",
-        _cut(
+        cut(
             _CARRYOUT,
             "Decision.objects.filter(queued | lost, open=True)",
             "Decision.objects.filter(lost, open=True)",
@@ -111,13 +82,13 @@ DEFENCES: tuple[Defence, ...] = (
     Defence(
         "E10",
         "the owner's pace is in the claim",
-        _cut(_EVICTIONS, '        Q(owner_uid="") | ~Exists(_nth(same_owner, rules.per_owner)),\n', ""),
+        cut(_EVICTIONS, '        Q(owner_uid="") | ~Exists(_nth(same_owner, rules.per_owner)),\n', ""),
         "tests/domain/test_evictions.py::test_the_claim_itself_keeps_to_the_owners_pace",
     ),
     Defence(
         "E11",
         "a failure needs its own setting to do without a human",
-        _cut(
+        cut(
             "decisions/services/rules.py",
             '    return unattended == "failures" and outcome.failure_mode is not FailureMode.CIRCUIT_OPEN',
             '    return unattended != "off"',
