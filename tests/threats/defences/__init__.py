@@ -4,14 +4,18 @@ An edit is a text that occurs exactly once in its file, and what to put in its p
 against the code, so a defence that was rewritten has to be named again here.
 """
 
-from tests.threats.defences import evictions, outside, record, rights
+from tests.threats.defences import copies, evictions, outside, reach, record, rights, secrets, start
 from tests.threats.defences.base import Defence, Edit
 
 __all__ = ["DEFENCES", "Defence", "Edit"]
 
 DEFENCES: tuple[Defence, ...] = (
     *evictions.DEFENCES,
+    *copies.DEFENCES,
     *outside.DEFENCES,
     *record.DEFENCES,
     *rights.DEFENCES,
+    *secrets.DEFENCES,
+    *reach.DEFENCES,
+    *start.DEFENCES,
 )
