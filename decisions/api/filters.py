@@ -1,14 +1,45 @@
 """How decisions and cycles can be narrowed in the address."""
 
+from datetime import UTC, datetime
 from functools import partial
 
+from django import forms
 from django.db.models import Q, QuerySet
 from django_filters import rest_framework as filters
+from django_filters.fields import IsoDateTimeField
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 
-from decisions.models import Cycle, CycleKind, CycleState, Decision, Eviction, Verdict
+from decisions.models import Cycle, CycleKind, CycleState, Decision, Eviction, PolicyVersion, Verdict
 from decisions.queries.history import TEXT
 
+BIGGEST = 2**63 - 1  # what a database takes for an id
 text = partial(filters.CharFilter, max_length=TEXT)
+
+
+@extend_schema_field(OpenApiTypes.INT)
+class IdFilter(filters.NumberFilter):
+    """A whole number; what is none is refused."""
+
+    field_class = forms.IntegerField
+
+
+class _TimeField(IsoDateTimeField):
+    """A time that is one in every zone: databases keep UTC."""
+
+    def to_python(self, value: str) -> datetime | None:
+        """Raises ValidationError."""
+        time: datetime | None = super().to_python(value)
+        try:
+            return time and time.astimezone(UTC)
+        except OverflowError:
+            raise forms.ValidationError("This time is out of range.") from None
+
+
+class TimeFilter(filters.IsoDateTimeFilter):
+    """A point in time, as ISO 8601."""
+
+    field_class = _TimeField
 
 
 class DecisionFilter(filters.FilterSet):
@@ -25,9 +56,9 @@ class DecisionFilter(filters.FilterSet):
     plugin = text()
     failure_mode = text()
     asker = text()
-    cycle = filters.NumberFilter(field_name="cycle_id")
-    since = filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
-    until = filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+    cycle = IdFilter(field_name="cycle_id", min_value=1, max_value=BIGGEST)
+    since = TimeFilter(field_name="created_at", lookup_expr="gte")
+    until = TimeFilter(field_name="created_at", lookup_expr="lt")
     q = text(method="search", label="text in names and reasons")
 
     class Meta:
@@ -52,4 +83,23 @@ class CycleFilter(filters.FilterSet):
 
     class Meta:
         model = Cycle
+        fields: list[str] = []
+
+
+@extend_schema_field(OpenApiTypes.BOOL)
+class YesOrNo(filters.TypedChoiceFilter):
+    """``true`` or ``false``; django-filter's own takes what is neither for no wish."""
+
+    def __init__(self) -> None:
+        super().__init__(choices=[("true", "yes"), ("false", "no")], coerce="true".__eq__)
+
+
+class PolicyFilter(filters.FilterSet):
+    """``?cluster__name=prod&valid=true``."""
+
+    cluster__name = text()
+    valid = YesOrNo()
+
+    class Meta:
+        model = PolicyVersion
         fields: list[str] = []

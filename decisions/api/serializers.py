@@ -7,6 +7,7 @@ from rest_framework import serializers
 
 from decisions.api.authentication import access_of
 from decisions.models import Cluster, Cycle, Decision, DecisionEvent, Freeze, PolicyVersion
+from decisions.models.enums import Stop
 from decisions.queries import cycles as cycle_queries
 from decisions.queries.access import Access
 
@@ -94,7 +95,7 @@ class DecisionDetailSerializer(DecisionSerializer):
 class ApproveSerializer(serializers.Serializer[Any]):
     """The version that was shown: a decision that changed since is refused with what changed."""
 
-    version = serializers.IntegerField(min_value=1)
+    version = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
 
 
 class DenySerializer(ApproveSerializer):
@@ -124,7 +125,7 @@ class CycleSerializer(serializers.ModelSerializer[Cycle]):
     """A cycle, without its lists."""
 
     cluster = serializers.CharField(source="cluster.name")
-    policy_version = serializers.IntegerField(source="policy.number", default=None)
+    policy_version = serializers.IntegerField(source="policy.number", default=None, allow_null=True)
     limits = serializers.SerializerMethodField()
     warnings = serializers.SerializerMethodField()
 
@@ -233,6 +234,8 @@ class SetFreezeSerializer(serializers.Serializer[Any]):
 
 class ClusterSerializer(serializers.ModelSerializer[Cluster]):
     """A cluster and how it is."""
+
+    stopped = serializers.ChoiceField(Stop.choices, allow_blank=True, read_only=True)
 
     class Meta:
         model = Cluster

@@ -26,4 +26,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("v1/", include(router.urls)),
     path("v1/openapi/", SpectacularAPIView.as_view(permission_classes=[IsAuthenticated]), name="api-schema"),
     path("docs/", docs, name="api-docs"),
+    path("v1/<path:rest>/", views.NotHere.as_view(), name="api-not-here"),
 ]

@@ -1,6 +1,5 @@
 """REST API v1. Thin: rows come from ``Access``, changes from the services, errors from ``problems``."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -15,10 +14,11 @@ from rest_framework.exceptions import NotFound, PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
+from rest_framework.views import APIView
 
 from decisions.api import serializers as shapes
 from decisions.api.authentication import access_of, actor_of
-from decisions.api.filters import CycleFilter, DecisionFilter
+from decisions.api.filters import CycleFilter, DecisionFilter, PolicyFilter
 from decisions.api.pagination import NewestId, NewestStarted
 from decisions.models import Cluster, Cycle, CycleKind, Decision, Freeze, Permission, PolicyVersion
 from decisions.services import cycles, freezes, installation, lookups, policies, verdicts
@@ -81,6 +81,7 @@ class DecisionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets
         "take_back": Permission.DECIDE,
         "override": Permission.OVERRIDE,
     }
+    lookup_value_converter = "int"
     queryset = Decision.objects.none()
 
     def get_queryset(self) -> "QuerySet[Decision]":
@@ -107,7 +108,7 @@ class DecisionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets
         responses={200: shapes.DecisionDetailSerializer, **CHANGED_OR_REFUSED},
     )
     @action(detail=True, methods=["post"])
-    def approve(self, request: Request, pk: str) -> Response:
+    def approve(self, request: Request, pk: int) -> Response:
         """Allow a pending decision in the version that was shown."""
         decision = self._decidable(Permission.DECIDE)
         data = _read(shapes.ApproveSerializer, request)
@@ -126,7 +127,7 @@ class DecisionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets
         request=shapes.DenySerializer, responses={200: shapes.DecisionDetailSerializer, **CHANGED_OR_REFUSED}
     )
     @action(detail=True, methods=["post"])
-    def deny(self, request: Request, pk: str) -> Response:
+    def deny(self, request: Request, pk: int) -> Response:
         """Deny a pending decision in the version that was shown, with a reason."""
         decision = self._decidable(Permission.DECIDE)
         data = _read(shapes.DenySerializer, request)
@@ -137,7 +138,7 @@ class DecisionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets
         responses={200: shapes.DecisionDetailSerializer, **CHANGED_OR_REFUSED},
     )
     @action(detail=True, methods=["post"])
-    def override(self, request: Request, pk: str) -> Response:
+    def override(self, request: Request, pk: int) -> Response:
         """Allow what was denied, with a reason."""
         decision = self._decidable(Permission.OVERRIDE)
         data = _read(shapes.OverrideSerializer, request)
@@ -157,7 +158,7 @@ class DecisionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets
         responses={200: shapes.DecisionDetailSerializer, **CHANGED_OR_REFUSED},
     )
     @action(detail=True, methods=["post"], url_path="take-back")
-    def take_back(self, request: Request, pk: str) -> Response:
+    def take_back(self, request: Request, pk: int) -> Response:
         """Turn an approval into a denial while its eviction was not yet tried."""
         decision = self._decidable(Permission.DECIDE)
         data = _read(shapes.TakeBackSerializer, request)
@@ -174,6 +175,7 @@ class CycleViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
     filterset_class = CycleFilter
     pagination_class = NewestStarted
     needs: ClassVar[dict[str, str]] = {"create": Permission.DECIDE}
+    lookup_value_converter = "int"
     queryset = Cycle.objects.none()
 
     def get_queryset(self) -> "QuerySet[Cycle]":
@@ -197,7 +199,8 @@ class PolicyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     serializer_class = shapes.PolicySerializer
     pagination_class = NewestId
     filter_backends = [DjangoFilterBackend]
-    filterset_fields: Sequence[str] = ["cluster__name", "valid"]
+    filterset_class = PolicyFilter
+    lookup_value_converter = "int"
     queryset = PolicyVersion.objects.none()
 
     def get_queryset(self) -> "QuerySet[PolicyVersion]":
@@ -227,6 +230,7 @@ class FreezeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     serializer_class = shapes.FreezeSerializer
     pagination_class = NewestId
     needs: ClassVar[dict[str, str]] = {"create": Permission.DECIDE, "lift": Permission.CONFIGURE}
+    lookup_value_converter = "int"
     queryset = Freeze.objects.none()
 
     def get_queryset(self) -> "QuerySet[Freeze]":
@@ -250,7 +254,7 @@ class FreezeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
 
     @extend_schema(request=None, responses={200: shapes.FreezeSerializer, **CHANGED_OR_REFUSED})
     @action(detail=True, methods=["post"])
-    def lift(self, request: Request, pk: str) -> Response:
+    def lift(self, request: Request, pk: int) -> Response:
         """Lift a freeze. Lifting a lifted one changes nothing."""
         row: Freeze = self.get_object()
         if not access_of(request).may(Permission.CONFIGURE, row.cluster_id):
@@ -295,3 +299,14 @@ def _cluster(request: Request, name: str, permission: str) -> Cluster:
     if not access.may(permission, cluster.pk):
         raise PermissionDenied(f"You may see {name}, but “{permission}” for the whole cluster is not yours.")
     return cluster
+
+
+class NotHere(APIView):
+    """An address that is none of the API's: said in its own form, to whoever may use it."""
+
+    schema = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Whatever the method is."""
+        super().initial(request, *args, **kwargs)
+        raise NotFound("The API has no such address; /api/docs/ lists them.")

@@ -14,8 +14,7 @@ EXAMPLES: Final = int(os.environ.get("DESCHEDUI_FUZZ", "0"))
 
 def examples(usual: int) -> settings:
     """How many examples a test takes: always the same ones, unless somebody asked for a long run."""
-    more = {} if EXAMPLES else {"database": None}
-    return settings(
+    plain = settings(
         max_examples=EXAMPLES or usual,
         derandomize=not EXAMPLES,
         deadline=None,
@@ -24,5 +23,5 @@ def examples(usual: int) -> settings:
             HealthCheck.too_slow,
             HealthCheck.data_too_large,
         ],
-        **more,
     )
+    return plain if EXAMPLES else settings(plain, database=None)

@@ -159,7 +159,7 @@ def tell(application: Application, pieces: Sequence[bytes], *, then_close: bool 
 
 
 async def _tell(application: Application, pieces: Sequence[bytes], then_close: bool) -> Told:
-    config = Config(application, http=DoorProtocol, log_config=None, access_log=False, lifespan="off")  # type: ignore[arg-type]  # any ASGI application
+    config = Config(application, http=DoorProtocol, log_config=None, access_log=False, lifespan="off")
     config.load()
     state, wire = ServerState(), Wire()
     protocol = DoorProtocol(config=config, server_state=state, app_state={})
