@@ -8,12 +8,14 @@ signed in. ``login`` is a redirect to the sign-in page.
 another namespace of prod the first three find what ``away`` says, in another cluster all but root do. What is not
 yours does not exist: 404, except where a list simply leaves it out.
 
-Nothing else answers: each method that no row names is 405 (:func:`otherwise`), and an address without a row fails.
+``ANY`` stands for every method. Nothing else answers: each method that no row names is 405 (:func:`otherwise`), and
+an address without a row fails.
 """
 
 from dataclasses import dataclass
 
 PEOPLE = ("anon", "none", "viewer", "approver", "admin", "lead", "chief", "root")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 NARROW = frozenset({"viewer", "approver", "admin"})
 OF_PROD = frozenset({"lead", "chief"})
 
@@ -108,6 +110,7 @@ POST api-freeze-lift@cluster         401    403   403    403      403    403    
 GET  api-cluster-list                401    403   200    200      200    200    200    200    -
 GET  api-cluster-detail@cluster      401    403   200    200      200    200    200    200    404
 POST api-cluster-confirm-installation@cluster 401 403 403 403     403    403    200*   200*   404
+ANY  api-not-here                    401    403   404    404      404    404    404    404    -
 """
 
 # The same addresses with a token of root's. A token of anybody else with all scopes gets what its owner gets.
@@ -134,13 +137,12 @@ POST api-freeze-lift@cluster         403    403    403    200*
 GET  api-cluster-list                200    200    200    200
 GET  api-cluster-detail@cluster      200    200    200    200
 POST api-cluster-confirm-installation@cluster 403 403 403 200*
+ANY  api-not-here                    404    404    404    404
 """
 
 SCOPES = ("read", "decide", "override", "configure")
 # Tokens that are none: 401 wherever a token is read at all.
 NO_TOKENS = ("expired", "revoked", "of somebody switched off", "made up")
-
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
 
 def otherwise(method: str, route: str) -> dict[str, str]:
@@ -173,7 +175,11 @@ class Row:
 def read(table: str, columns: tuple[str, ...]) -> list[Row]:
     """The rows of a table."""
     lines = (line.split() for line in table.splitlines() if line and not line.startswith("#"))
-    return [_row(method, where, cells, columns) for method, where, *cells in lines]
+    return [
+        _row(each, where, cells, columns)
+        for method, where, *cells in lines
+        for each in (METHODS if method == "ANY" else (method,))
+    ]
 
 
 def _row(method: str, where: str, cells: list[str], columns: tuple[str, ...]) -> Row:

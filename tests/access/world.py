@@ -392,6 +392,7 @@ REQUESTS: dict[str, Build] = {
     "settings:remove-reason": _setting("remove-reason", pk=lambda world, *_: world.reason.pk),
     "settings:prefer": _setting("prefer", time_zone="Europe/Berlin"),
     "settings:nonsense": _setting("nonsense"),
+    "api-not-here": lambda *_: Request(("nowhere",)),
     "api-decision-detail": _of_decision("waiting"),
     "api-decision-approve": _of_decision("waiting"),
     "api-decision-deny": _of_decision("waiting", reason="not now"),
