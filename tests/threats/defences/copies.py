@@ -43,13 +43,12 @@ DEFENCES: tuple[Defence, ...] = (
     ),
     Defence(
         "C6",
-        "an unknown Lease holds the claim",
+        "an old check counts for nothing",
         cut(
-            "decisions/services/carryout.py",
-            "now=self.clock.now())\n            return False\n        return True",
-            "now=self.clock.now())\n            return True\n        return True",
+            "decisions/queries/installation.py",
+            '            f"{prefix}lease_checked_at__gt": now - FRESH,\n',
         ),
-        "tests/domain/test_installation.py::test_a_lease_that_cannot_be_written_lets_nothing_be_claimed",
+        "tests/domain/test_installation.py::test_a_check_that_is_too_old_holds_the_call",
     ),
     Defence(
         "C7",
