@@ -86,6 +86,11 @@ TEMPLATES = [
 ]
 
 
+# A process that is stopped, or cut off, in the middle of a transaction holds its locks, and with them every other
+# decision, until the server ends that transaction. None of ours has anything to do meanwhile but its next statement.
+_IMPATIENT = "-c idle_in_transaction_session_timeout=5s -c lock_timeout=10s"
+
+
 def _database(url: str) -> dict[str, Any]:
     if url.startswith("sqlite:///"):
         path = Path(url.removeprefix("sqlite:///"))
@@ -110,7 +115,11 @@ def _database(url: str) -> dict[str, Any]:
         "PASSWORD": unquote(parts.password or ""),
         "HOST": unquote(parts.hostname or ""),
         "PORT": str(parts.port or ""),
-        "OPTIONS": {"pool": {"min_size": 1, "max_size": 16, "timeout": 5}, "connect_timeout": 5},
+        "OPTIONS": {
+            "pool": {"min_size": 1, "max_size": 16, "timeout": 5},
+            "connect_timeout": 5,
+            "options": _IMPATIENT,
+        },
     }
 
 
