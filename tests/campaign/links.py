@@ -239,9 +239,9 @@ Report = Callable[[str], None]
 class Balancer:
     """What stands before two web processes: HTTP/1.1, one request a connection, passive health.
 
-    A question at a door that one process did not answer is asked at the other (``proxy_next_upstream`` with
-    ``non_idempotent`` of nginx): a decision's question may be repeated. A person's click is repeated only where the
-    connection was refused, so nothing of it was heard.
+    A question at a door that one process did not answer is asked at the other, three times in all
+    (``proxy_next_upstream`` with ``non_idempotent`` of nginx): it may be repeated. A person's click is repeated only
+    where the connection was refused, so nothing of it was heard.
     """
 
     def __init__(self, ports: dict[str, int], *, per_try: float, note: Report) -> None:
@@ -278,7 +278,8 @@ class Balancer:
 
     async def _answer(self, request: bytes) -> bytes:
         again = request.split(b" ", 2)[1].startswith((b"/doors", b"/healthz"))
-        for name in self._order():
+        order = self._order()
+        for name in (*order, order[0]):
             heard = False
             try:
                 async with asyncio.timeout(self._per_try):

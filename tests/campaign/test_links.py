@@ -122,4 +122,4 @@ def test_the_balancer_says_so_when_no_web_process_is_left(loop: Loop) -> None:
         client.sendall(b"POST /doors/evict HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
         assert client.recv(1024).startswith(b"HTTP/1.1 502 ")
     loop.run(balancer.close())
-    assert len(failures) == 2
+    assert len(failures) == 3
