@@ -33,8 +33,8 @@ profiles:
   pluginConfig:
   - name: DefaultEvictor
     args: {nodeFit: true, minReplicas: 2, labelSelector: {matchLabels: {a: b}}, priorityThreshold: {value: 5}}
-  - name: LowNodeUtilization
-    args: {thresholds: {cpu: 20, memory: 20}, targetThresholds: {cpu: 50, memory: 50}}
+  - name: RemovePodsViolatingNodeTaints
+    args: {excludedTaints: [dedicated=x], includePreferNoSchedule: true}
   - name: PodLifeTime
     args: {maxPodLifeTimeSeconds: 3600, states: [Pending], namespaces: {include: [shop]}}
   - name: ExternalDecision
@@ -43,8 +43,7 @@ profiles:
       extenders: [{urlPrefix: 'https://ext.example', decisionVerb: evict, ignorable: false, httpTimeout: 5s}]
   plugins:
     filter: {enabled: [DefaultEvictor, ExternalDecision]}
-    deschedule: {enabled: [PodLifeTime]}
-    balance: {enabled: [LowNodeUtilization]}
+    deschedule: {enabled: [PodLifeTime, RemovePodsViolatingNodeTaints]}
 """
 SEEDS: Final = _seeds()
 
