@@ -44,7 +44,7 @@ test: $(VENV)/.dev
 
 # What the database has to hold, on PostgreSQL; DESCHEDUI_TEST_DATABASE_URL names a server, else one is started.
 test-postgresql: $(VENV)/.dev
-	@$(PY) -m tests.real.on_postgresql tests/domain tests/doors tests/api tests/web tests/access $(ARGS)
+	@$(PY) -m tests.real.on_postgresql tests/domain tests/doors tests/api tests/fuzz tests/web tests/access $(ARGS)
 
 check: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
