@@ -12,6 +12,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "what": ("inbox", "decision", "cycle", "shell"),
     "kind": ("csv", "json"),
     "name": ("prod",),
+    "rest": ("nope",),
 }
 
 

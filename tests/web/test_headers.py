@@ -102,7 +102,7 @@ def test_the_table_of_addresses_is_whole() -> None:
         ("/d/999999/", 404),
         ("/history", 301),
         ("/history/?q=%00", 400),
-        ("/api/v1/nope", 404),
+        ("/api/v1/nope/", 404),
     ],
 )
 def test_errors_and_redirects_have_them(as_admin: Client, pk: int, address: str, status: int) -> None:
