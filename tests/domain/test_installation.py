@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import override_settings
 
 from decisions.models import (
@@ -452,6 +453,23 @@ def test_a_word_waits_for_calls_whose_end_is_unknown(
     clock.advance(101)
     carry_out(cluster, clock)
     assert (beat(cluster, clock).stopped, state(row)[0]) == ("", Verdict.WITHDRAWN)
+
+
+def test_a_call_that_comes_back_while_the_lease_is_taken_over_is_withdrawn(
+    cluster: Cluster, fake: FakeCluster, clock: FakeClock
+) -> None:
+    row = a_queued(cluster, fake, eviction=Eviction.EVICTING, attempt=1, lease_until=at(100))
+    stopped(cluster, fake, clock)
+    confirm(cluster, clock)
+
+    def comes_back(execute: Any, sql: str, params: Any, *rest: Any) -> Any:
+        if 'AS "a" FROM "decisions_decision"' in sql and Eviction.EVICTING in params:  # whether any is called
+            evictions.step_back(row.pk, 1, why="not sent after all", now=NOW)
+        return execute(sql, params, *rest)
+
+    with connection.execute_wrapper(comes_back):
+        beat(cluster, clock)
+    assert (Cluster.objects.get().stopped, state(row)) == ("", (Verdict.WITHDRAWN, Eviction.NONE))
 
 
 def test_a_word_counts_on_a_cluster_that_only_observes(

@@ -135,6 +135,18 @@ def test_a_look_that_does_not_come_back_keeps_one_thread(cluster: Cluster, fake:
     ]
 
 
+def test_a_look_that_broke_serves_nobody_who_waited_for_it(cluster: Cluster, fake: FakeCluster) -> None:
+    def breaks() -> None:
+        raise ZeroDivisionError
+
+    worker = Process(cluster, fake)
+    worker.check()
+    fake.at_lease_write = once(breaks)
+    with pytest.raises(ZeroDivisionError):
+        worker.check()
+    assert worker.gate.outcome == "another look at the Lease of this installation broke"
+
+
 def test_two_first_contacts_at_once_make_one_lease(cluster: Cluster, fake: FakeCluster) -> None:
     first, second = Process(cluster, fake), Process(cluster, fake)
     fake.at_lease_write = once(second.check)
