@@ -6,6 +6,7 @@ each other in a circle. What is rolled back, a savepoint included, takes its ent
 chain, and nothing was printed that did not happen.
 """
 
+import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from django.db.transaction import atomic, get_rollback, on_commit
 from decisions.models import AuditEntry, Chain, Cluster, Decision, DecisionEvent
 from decisions.services import chains, record_lines
 from decisions.services.actors import SYSTEM, Actor
+
+log = logging.getLogger(__name__)
 
 REASON_CHARS = 4096
 _Place = tuple[int, str, str, str]
@@ -89,10 +92,10 @@ def _add(row: chains.Row, by: Actor, detail: Mapping[str, Any] | None) -> None:
     row.detail = chains.settled(dict(detail or {}))
     chains.settled_text(row, "by_name", "reason")
     if _state.open:
-        on_commit(_Entry(row), robust=True)
+        on_commit(_Entry(row))
         return
     with transaction():
-        on_commit(_Entry(row), robust=True)
+        on_commit(_Entry(row))
 
 
 @dataclass
@@ -107,7 +110,11 @@ class _Entry:
     written: bool = False
 
     def __call__(self) -> None:
-        record_lines.write(self.row, self.context)
+        """Never raises: what comes after the commit goes on, and so do the entries behind this one."""
+        try:
+            record_lines.write(self.row, self.context)
+        except Exception:
+            log.exception("entry %s of the record is committed and was not printed", self.row.seq)
 
 
 def _pending() -> list[_Entry]:

@@ -268,6 +268,23 @@ def test_what_is_rolled_back_is_not_printed(printed: Any, decision: Decision) ->
     assert printed(change) == []
 
 
+def test_an_entry_that_cannot_be_printed_holds_up_nothing(printed: Any, cluster: Cluster) -> None:
+    def breaks(record: logging.LogRecord) -> bool:
+        assert "paused" not in record.getMessage()
+        return True
+
+    def change() -> None:
+        with timeline.transaction():
+            timeline.audit("paused", at=NOW, by=SYSTEM, cluster=cluster)
+            timeline.audit("resumed", at=NOW, by=SYSTEM, cluster=cluster)
+
+    record_lines.log.addFilter(breaks)
+    try:
+        assert [line["kind"] for line in printed(change)] == ["resumed"]
+    finally:
+        record_lines.log.removeFilter(breaks)
+
+
 def test_a_line_is_bounded_printable_and_without_secrets(decision: Decision) -> None:
     row = DecisionEvent(
         decision=decision, kind="denied", at=NOW, seq=7, hash="f" * 64, chain=Chain(name=INSTALLATION)
