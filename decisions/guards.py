@@ -11,13 +11,14 @@ ROWS: Final = ("decisions_decisionevent", "decisions_auditentry")
 HEADS: Final = "decisions_chain"
 REFUSAL: Final = "the record is append-only"
 # What the update of a head may not do.
-_GOES_BACK: Final = " OR ".join(
-    (
-        "NEW.id <> OLD.id",
-        "NEW.name <> OLD.name",
-        "NEW.seq < OLD.seq",
-        "(NEW.seq = OLD.seq AND NEW.hash <> OLD.hash)",
-    )
+_GOES_BACK: Final = (
+    "NEW.id <> OLD.id OR NEW.name <> OLD.name OR NEW.seq < OLD.seq OR "
+    "(NEW.seq = OLD.seq AND NEW.hash <> OLD.hash)"
+)
+# SQLite's INSERT OR REPLACE takes the row that is in its way out without asking a trigger on DELETE.
+_REPLACES: Final = (
+    "EXISTS (SELECT 1 FROM {table} WHERE id = NEW.id) OR "
+    "EXISTS (SELECT 1 FROM {table} WHERE chain_id = NEW.chain_id AND seq = NEW.seq)"
 )
 
 
@@ -35,7 +36,9 @@ def guards(vendor: str) -> tuple[Guard, ...]:
     """The triggers for a database, ``sqlite`` or ``postgresql``."""
     make = {"sqlite": _on_sqlite, "postgresql": _on_postgresql}[vendor]
     kinds = ("UPDATE", "DELETE", "TRUNCATE") if vendor == "postgresql" else ("UPDATE", "DELETE")
-    return tuple(make(table, kind) for table in (*ROWS, HEADS) for kind in kinds)
+    everywhere = [make(table, kind) for table in (*ROWS, HEADS) for kind in kinds]
+    over = [make(table, "INSERT") for table in ROWS] if vendor == "sqlite" else []
+    return (*everywhere, *over)
 
 
 FUNCTION: Final = f"""
@@ -52,13 +55,15 @@ def _name(table: str, kind: str) -> str:
     return f"{table}_no_{kind.lower()}"
 
 
-def _only_backwards(table: str, kind: str) -> str:
-    """A head is updated with each entry; only what would set it back is refused."""
+def _only_when(table: str, kind: str) -> str:
+    """A head is updated with each entry and a row added; only what sets back or takes a place is refused."""
+    if kind == "INSERT":
+        return f"WHEN ({_REPLACES.format(table=table)})"
     return f"WHEN ({_GOES_BACK})" if (table, kind) == (HEADS, "UPDATE") else ""
 
 
 def _on_postgresql(table: str, kind: str) -> Guard:
-    name, when = _name(table, kind), _only_backwards(table, kind)
+    name, when = _name(table, kind), _only_when(table, kind)
     each = "FOR EACH ROW" if when else "FOR EACH STATEMENT"
     return Guard(
         table,
@@ -69,7 +74,7 @@ def _on_postgresql(table: str, kind: str) -> Guard:
 
 
 def _on_sqlite(table: str, kind: str) -> Guard:
-    name, when = _name(table, kind), _only_backwards(table, kind)
+    name, when = _name(table, kind), _only_when(table, kind)
     refuse = f"BEGIN SELECT RAISE(ABORT, '{REFUSAL}: {kind} of {table} refused'); END"
     return Guard(
         table,

@@ -183,6 +183,22 @@ def test_the_database_refuses_to_change_an_entry(decision: Decision, table: str,
         connection.cursor().execute(statement.format(table))
 
 
+@pytest.mark.parametrize("table", TABLES[:2])
+@pytest.mark.parametrize("key", ["id", "seq"])
+def test_sqlite_refuses_to_put_another_entry_in_ones_place(decision: Decision, table: str, key: str) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("only SQLite has INSERT OR REPLACE")
+    timeline.append(decision.pk, Event.ASKED, at=NOW)
+    timeline.audit("paused", at=NOW, by=SYSTEM)
+    cursor = connection.cursor()
+    names = [column.name for column in connection.introspection.get_table_description(cursor, table)]
+    values = {"reason": "'x'", "seq": "99", "id": "99"} | {key: key}
+    chosen = ", ".join(values.get(name, name) for name in names)
+    statement = "INSERT OR REPLACE INTO {0} ({1}) SELECT {2} FROM {0}"
+    with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
+        cursor.execute(statement.format(table, ", ".join(names), chosen))
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_the_database_refuses_to_empty_it(db: None, table: str) -> None:
     if connection.vendor != "postgresql":
