@@ -336,12 +336,20 @@ def _bind(request: HttpRequest) -> tuple[str, str]:
         role=post.get("role", ""),
         user=user,
         group=group,
-        clusters=Cluster.objects.filter(name__in=post.getlist("clusters")),
+        clusters=_clusters_named(post.getlist("clusters")),
         namespaces=words(post.get("namespaces", "")),
         by=actor_of(request),
         now=timezone.now(),
     )
     return "roles", "The role is given."
+
+
+def _clusters_named(names: list[str]) -> list[Cluster]:
+    """All of them: a name that is left out could leave none, and none means every cluster."""
+    found = list(Cluster.objects.filter(name__in=names))
+    if missing := sorted(set(names) - {cluster.name for cluster in found}):
+        raise Invalid(f"There is no cluster {missing[0][:60]}.", "clusters")
+    return found
 
 
 def _unbind(request: HttpRequest) -> tuple[str, str]:

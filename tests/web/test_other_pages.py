@@ -415,6 +415,14 @@ class TestSettings:
         self.change(as_admin, "unbind", pk=binding.pk)
         assert not RoleBinding.objects.filter(user=nina).exists()
 
+    def test_a_role_in_a_cluster_that_is_not_there_is_none_in_all(
+        self, as_admin: Client, cluster: Cluster
+    ) -> None:
+        nina = make_user("nina")
+        page = self.change(as_admin, "bind", whom=f"user:{nina.pk}", role="admin", clusters="gone")
+        assert page.status_code == 422
+        assert not RoleBinding.objects.filter(user=nina).exists()
+
     def test_the_last_admin_stays(self, as_admin: Client, cluster: Cluster) -> None:
         page = self.change(as_admin, "unbind", pk=RoleBinding.objects.get().pk)
         assert "last admin" in text_of(page)
