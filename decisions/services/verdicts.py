@@ -594,7 +594,7 @@ def withdraw_unarmed(*, now: datetime) -> int:
 def _withdraw_one(decision_id: int, *, why: str, by: Actor, now: datetime) -> bool:
     with timeline.transaction():
         holds.pod_of(decision_id)
-        evictions.recall(decision_id, now=now)
+        told = evictions.recall(decision_id, now=now)
         won = Decision.objects.filter(OPEN, pk=decision_id, eviction=Eviction.NONE).update(
             verdict=Verdict.WITHDRAWN,
             rule=Rule.CLUSTER,
@@ -605,7 +605,8 @@ def _withdraw_one(decision_id: int, *, why: str, by: Actor, now: datetime) -> bo
         if not won:
             transaction.set_rollback(True)
             return False
-        timeline.append(decision_id, Event.WITHDRAWN, at=now, by=by, reason=why)
+        detail = _may_have_acted(told)
+        timeline.append(decision_id, Event.WITHDRAWN, at=now, by=by, reason=why, detail=detail)
         evictions.queue_who_waits_for(decision_id, now=now)
     return True
 

@@ -81,6 +81,7 @@ def test_disarming_withdraws_a_yes_that_a_caller_heard(cluster: Cluster) -> None
     clusters.disarm(cluster=cluster, by=ROOT, now=NOW)
     row.refresh_from_db()
     assert (row.verdict, row.eviction) == (Verdict.WITHDRAWN, Eviction.NONE)
+    assert row.events.get().detail == {"caller_may_have_acted": True}
 
 
 def test_disarming_withdraws_all_who_wait_for_one_pod(cluster: Cluster) -> None:
