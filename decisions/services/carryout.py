@@ -42,7 +42,15 @@ from deschedui.descheduler.objects import Pod, PodDisruptionBudget
 from deschedui.descheduler.policy import Policy, load
 from deschedui.descheduler.snapshot import owner_of
 from deschedui.kube.client import EVICTION_SECONDS, ClusterClient
-from deschedui.kube.errors import BudgetExhausted, ConfigError, Forbidden, KubeError, Throttled, Unauthorized
+from deschedui.kube.errors import (
+    BudgetExhausted,
+    ConfigError,
+    Forbidden,
+    InvalidAnswer,
+    KubeError,
+    Throttled,
+    Unauthorized,
+)
 from deschedui.kube.events import EventRequest
 from deschedui.kube.eviction import (
     FIRST_BACKOFF_SECONDS,
@@ -202,6 +210,8 @@ class Run:
                 look = self._look(row)
             except KubeError as error:
                 log.warning("%s: its lease ran out and the pod cannot be read: %s", row, error)
+                if isinstance(error, Forbidden | InvalidAnswer):
+                    continue  # About this pod alone: the others do not wait for it.
                 return settled
             settled += evictions.recover(row, look, now=self.clock.now()) is not None
         return settled

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from decisions.models import Cluster, Decision, DecisionEvent, Event, Eviction, Rule, Verdict
 from decisions.services import carryout, evictions, freezes, verdicts
 from decisions.services.actors import SYSTEM, Actor
+from deschedui.kube.client import PodView
 from deschedui.kube.errors import Forbidden, Throttled, TimedOut, Unauthorized
 from tests.builders import NOW, at, make_decision
 from tests.domain import fake_cluster
@@ -477,3 +478,22 @@ def test_carrying_out_says_nothing_where_nothing_is_due(
 ) -> None:
     assert carry_out(cluster, clock) == 0
     assert DecisionEvent.objects.count() == 0
+
+
+class OneIsHidden(FakeCluster):
+    """A cluster in which one pod may not be read."""
+
+    def read_pod(self, namespace: str, name: str) -> PodView | None:
+        if name == "hidden":
+            raise Forbidden("get pods: forbidden")
+        return super().read_pod(namespace, name)
+
+
+def test_a_pod_that_may_not_be_read_holds_up_no_other_whose_lease_ran_out(
+    cluster: Cluster, clock: FakeClock
+) -> None:
+    lost = {"verdict": Verdict.ALLOWED, "eviction": Eviction.EVICTING, "attempt": 1, "lease_until": at(-1)}
+    rows = [make_decision(cluster, pod_uid=name, pod_name=name, **lost) for name in ("hidden", "seen")]
+    with using(OneIsHidden()):
+        carry_out(cluster, clock)
+    assert [status_of(row)[1] for row in rows] == [Eviction.EVICTING, Eviction.EVICTED]
