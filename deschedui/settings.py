@@ -116,7 +116,9 @@ def _database(url: str) -> dict[str, Any]:
         "HOST": unquote(parts.hostname or ""),
         "PORT": str(parts.port or ""),
         "OPTIONS": {
-            "pool": {"min_size": 1, "max_size": 16, "timeout": 5},
+            # More than the doors' threads: while all of those wait for an API server that does not answer, pages and
+            # the probe have theirs. A web that is not ready is one whose callers evict.
+            "pool": {"min_size": 1, "max_size": 20, "timeout": 5},
             "connect_timeout": 5,
             "options": _IMPATIENT,
         },
