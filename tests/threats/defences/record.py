@@ -46,7 +46,7 @@ DEFENCES: tuple[Defence, ...] = (
     Defence(
         "R7",
         "a head only goes on",
-        cut("decisions/guards.py", '"NEW.seq < OLD.seq"', '"NEW.seq < 0"'),
+        cut("decisions/guards.py", "NEW.seq < OLD.seq", "NEW.seq < 0"),
         "tests/domain/test_record.py::test_a_head_only_goes_on",
     ),
     Defence(
