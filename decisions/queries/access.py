@@ -2,10 +2,21 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet, TextField, Value
+from django.db.models import (
+    BooleanField,
+    Exists,
+    ExpressionWrapper,
+    Model,
+    OuterRef,
+    Q,
+    QuerySet,
+    TextField,
+    Value,
+)
 from django.db.models.functions import Cast, Concat, StrIndex
 
 from decisions.models import (
@@ -134,6 +145,7 @@ def _condition(grant: Grant, cluster_field: str, namespace_field: str | None) ->
 # --- the same as a condition on decisions -------------------------------------------------------------------
 
 
+@cache  # It stands in the last query before each eviction, and building it took longer than that query itself.
 def decider_still_may() -> Q:
     """Decisions whose yes still counts: whoever gave it, if a person did, may give it now.
 
@@ -142,9 +154,7 @@ def decider_still_may() -> Q:
     A yes by a token that was revoked since counts no more (somebody stopped trusting it); one by a token that only
     expired does: it was valid when it spoke, and its owner still answers for it.
     """
-    decide = Q(_covered(Permission.DECIDE), override=False)
-    override = Q(_covered(Permission.OVERRIDE), override=True)
-    return ~Q(rule=Rule.HUMAN) | ((decide | override) & _token_trusted())
+    return ~Q(rule=Rule.HUMAN) | (Q(_covered()) & _token_trusted())
 
 
 def _token_trusted() -> Q:
@@ -152,14 +162,22 @@ def _token_trusted() -> Q:
     return Q(decided_with=None) | Q(Exists(trusted))
 
 
-def _covered(permission: Permission) -> Exists:
-    """A binding of the decider, or of a group of theirs, with this permission for the decision's pod."""
-    roles = [role for role in Role.values if permission in PERMISSIONS[role]]
+def _covered() -> Exists:
+    """A binding of the decider, or of a group of theirs, that lets them give this yes for the decision's pod."""
     theirs = Q(user=OuterRef("decided_by"), user__is_active=True) | Q(
         group__user=OuterRef("decided_by"), group__user__is_active=True
     )
     here = Q(clusters=None) | Q(clusters=OuterRef("cluster_id"))
+    may = Q(role__in=_roles(Permission.DECIDE), overrides=False) | Q(
+        role__in=_roles(Permission.OVERRIDE), overrides=True
+    )
     # SQLite cannot ask whether a JSON list contains a string. A namespace has no quotes: as text it says the same.
     quoted = Concat(Value('"'), OuterRef("namespace"), Value('"'), output_field=TextField())
-    bindings = RoleBinding.objects.alias(place=StrIndex(Cast("namespaces", TextField()), quoted))
-    return Exists(bindings.filter(theirs, here, Q(namespaces=[]) | Q(place__gt=0), role__in=roles))
+    place = StrIndex(Cast("namespaces", TextField()), quoted)
+    override = ExpressionWrapper(OuterRef("override"), output_field=BooleanField())
+    bindings = RoleBinding.objects.alias(place=place, overrides=override)
+    return Exists(bindings.filter(theirs, here, may, Q(namespaces=[]) | Q(place__gt=0)))
+
+
+def _roles(permission: Permission) -> list[str]:
+    return [role for role in Role.values if permission in PERMISSIONS[role]]
