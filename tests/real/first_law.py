@@ -26,8 +26,8 @@ class Database:
 
     @classmethod
     def of(cls, url: str) -> Database:
-        """The server behind a URL on this machine."""
-        with psycopg.connect(url) as connection:
+        """The server behind a URL on this machine, once it has started up."""
+        with _connected(url) as connection:
             row = connection.execute("SELECT pg_backend_pid()").fetchone()
             assert row is not None
             return cls(url, _parent(row[0]))
@@ -52,6 +52,17 @@ class Database:
 
     def _pids(self) -> list[int]:
         return [self.pid, *_children(self.pid)]
+
+
+def _connected(url: str, seconds: float = 30.0) -> psycopg.Connection:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return psycopg.connect(url)
+        except psycopg.OperationalError:  # it listens before it takes anybody
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def _parent(pid: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 
@@ -20,9 +20,9 @@ from tests.real.services import Missing, postgresql, skip
 pytestmark = pytest.mark.real
 
 
-@pytest.fixture(scope="module")
-def database() -> Iterator[Database]:
-    """A PostgreSQL of this module's own, since it is stopped and ended."""
+@contextmanager
+def a_database() -> Iterator[Database]:
+    """A PostgreSQL of our own, since it is stopped and ended."""
     try:
         with postgresql() as url:
             server = Database.of(url)
@@ -32,13 +32,25 @@ def database() -> Iterator[Database]:
         skip(str(missing))
 
 
-@pytest.fixture(scope="module")
-def served(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Web, str]]:
-    folder = tmp_path_factory.mktemp("first-law-database")
+@contextmanager
+def serving(database: Database, folder: Path) -> Iterator[tuple[Web, str]]:
+    """A web process on it, and a caller's token."""
     environment = environment_of(folder, DESCHEDUI_DATABASE_URL=database.url)
     token = install(environment)["plain"]
     with Web(folder, environment) as web:
         yield web, token
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[Database]:
+    with a_database() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def served(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Web, str]]:
+    with serving(database, tmp_path_factory.mktemp("first-law-database")) as web:
+        yield web
 
 
 def ask(web: Web, token: str, number: int = 0) -> Heard:
@@ -127,9 +139,10 @@ def _end_all_but(ours: psycopg.Connection) -> None:
     )
 
 
-def test_a_database_that_was_ended(served: tuple[Web, str], database: Database) -> None:
-    web, token = served
-    database.end()
-    assert crowd(web, token) == []
-    heard = ask(web, token)
+def test_a_database_that_was_ended(tmp_path: Path) -> None:
+    with a_database() as database, serving(database, tmp_path) as (web, token):
+        assert "waiting for approval" in ask(web, token).why
+        database.end()
+        assert crowd(web, token) == []
+        heard = ask(web, token)
     assert "cannot reach its database" in heard.why or "in time" in heard.why
