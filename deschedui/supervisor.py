@@ -128,6 +128,7 @@ def web(port: int, *, host: str = "127.0.0.1", processes: int = 1) -> Program:
             ),
             *("--workers", str(processes), "--no-access-log", "--no-proxy-headers", "--lifespan", "off"),
             *("--timeout-graceful-shutdown", "5", "--http", "decisions.doors.protocol:DoorProtocol"),
+            *("--loop", "decisions.doors.loop:DoorLoop"),
         ],
     )
 

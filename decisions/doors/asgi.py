@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +17,7 @@ from django.db import DatabaseError, InterfaceError, close_old_connections, conn
 from django.http.request import split_domain_port, validate_host
 
 from decisions.doors import addresses, extender, refusals
+from decisions.services.clock import NEAR
 from deschedui.logs import mask_door_tokens
 
 Scope = MutableMapping[str, Any]
@@ -173,15 +173,26 @@ def _decide(door: Door, knock: extender.Knock, body: bytes) -> dict[str, Any]:
     """In a thread: the database is used synchronously. Never raises."""
     _tidy()
     try:
-        return door(knock, body, now=datetime.now(UTC))
+        answer = door(knock, body, now=NEAR.now())
     except (DatabaseError, InterfaceError) as error:
         log.warning("door: the database is away: %s", mask_door_tokens(str(error))[:300])
         return refusals.refusal("deschedui cannot reach its database; nothing is allowed")
     except Exception:
         log.exception("door: an error of ours")
         return refusals.refusal(refusals.OURS)
+    else:
+        _listen()
+        return answer
     finally:
         _tidy()
+
+
+def _listen() -> None:
+    """Hear what time it is by the database. An answer that is ready is not lost over it."""
+    try:
+        NEAR.listen()
+    except (DatabaseError, InterfaceError) as error:
+        log.info("door: the database does not say what time it is: %s", mask_door_tokens(str(error))[:300])
 
 
 def _tidy() -> None:

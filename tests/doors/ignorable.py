@@ -58,6 +58,16 @@ def said_first(port: int, *pieces: bytes | float) -> Heard:
         return Heard(True, f"{type(error).__name__}: {error}", time.monotonic() - begun)
 
 
+def answered(connection: socket.socket, asked: bytes) -> Heard:
+    """Ask on a connection that is there; what breaks is permission."""
+    begun = time.monotonic()
+    try:
+        connection.sendall(asked)
+        return hear(connection, begun)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return Heard(True, f"{type(error).__name__}: {error}", time.monotonic() - begun)
+
+
 def hear(connection: socket.socket, begun: float, method: str = "POST") -> Heard:
     """Read the answer. Raises OSError, HTTPException, ValueError."""
     connection.settimeout(max(CALLER_SECONDS - (time.monotonic() - begun), 0.01))

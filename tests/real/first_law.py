@@ -121,7 +121,10 @@ class Proxy:
         theirs, to_them = backend
         try:
             with suppress(asyncio.CancelledError):  # the end of the test; asyncio's streams would log it
-                await asyncio.gather(_pipe(reader, to_them), _pipe(theirs, writer))
+                await asyncio.wait(
+                    [asyncio.ensure_future(_pipe(*way)) for way in ((reader, to_them), (theirs, writer))],
+                    return_when=asyncio.FIRST_EXCEPTION,
+                )
         finally:
             to_them.transport.abort()
             writer.close()
@@ -151,11 +154,11 @@ class Proxy:
 
 
 async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while data := await reader.read(65_536):
-            writer.write(data)
-            await writer.drain()
-        writer.write_eof()
+    """Raises OSError where one side is reset, so that the other one hears of it."""
+    while data := await reader.read(65_536):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()
 
 
 # --- a caller that keeps asking
