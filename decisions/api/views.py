@@ -1,6 +1,5 @@
 """REST API v1. Thin: rows come from ``Access``, changes from the services, errors from ``problems``."""
 
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -59,10 +58,6 @@ CONFLICT = OpenApiResponse(
 CHANGED_OR_REFUSED: dict[int, Any] = {400: PROBLEM, 403: PROBLEM, 404: PROBLEM, 409: CONFLICT}
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def _read(serializer: type[BaseSerializer[Any]], request: Request) -> dict[str, Any]:
     shape = serializer(data=request.data)
     shape.is_valid(raise_exception=True)
@@ -119,7 +114,7 @@ class DecisionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets
                 version=data["version"],
                 by=actor_of(request),
                 undo_seconds=undo,
-                now=_now(),
+                now=db_now(),
             )
         )
 
@@ -131,7 +126,9 @@ class DecisionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets
         """Deny a pending decision in the version that was shown, with a reason."""
         decision = self._decidable(Permission.DECIDE)
         data = _read(shapes.DenySerializer, request)
-        return self._answer(verdicts.deny(decision_id=decision.pk, by=actor_of(request), now=_now(), **data))
+        return self._answer(
+            verdicts.deny(decision_id=decision.pk, by=actor_of(request), now=db_now(), **data)
+        )
 
     @extend_schema(
         request=shapes.OverrideSerializer,
@@ -149,7 +146,7 @@ class DecisionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets
                 by=actor_of(request),
                 reason=data["reason"],
                 pod_exists=exists,
-                now=_now(),
+                now=db_now(),
             )
         )
 
@@ -163,7 +160,7 @@ class DecisionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets
         decision = self._decidable(Permission.DECIDE)
         data = _read(shapes.TakeBackSerializer, request)
         return self._answer(
-            verdicts.take_back(decision_id=decision.pk, by=actor_of(request), now=_now(), **data)
+            verdicts.take_back(decision_id=decision.pk, by=actor_of(request), now=db_now(), **data)
         )
 
 
@@ -189,7 +186,7 @@ class CycleViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
         data = _read(shapes.StartCycleSerializer, request)
         cluster = _cluster(request, data["cluster"], Permission.DECIDE)
         kind = CycleKind.DRY_RUN if data["dry_run"] else CycleKind.MANUAL
-        cycle = cycles.start(cluster_id=cluster.pk, kind=kind, by=actor_of(request), now=_now())
+        cycle = cycles.start(cluster_id=cluster.pk, kind=kind, by=actor_of(request), now=db_now())
         return Response(self.get_serializer(cycle).data, status=201)
 
 
@@ -249,7 +246,7 @@ class FreezeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
         cluster = _cluster(request, name, Permission.DECIDE) if name else None
         if cluster is None and not access_of(request).may(Permission.DECIDE, None):
             raise PermissionDenied("Freezing every cluster needs “decide” in every cluster.")
-        row = freezes.freeze(cluster=cluster, by=actor_of(request), reason=data["reason"], now=_now())
+        row = freezes.freeze(cluster=cluster, by=actor_of(request), reason=data["reason"], now=db_now())
         return Response(shapes.FreezeSerializer(row).data, status=201)
 
     @extend_schema(request=None, responses={200: shapes.FreezeSerializer, **CHANGED_OR_REFUSED})
@@ -259,7 +256,7 @@ class FreezeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
         row: Freeze = self.get_object()
         if not access_of(request).may(Permission.CONFIGURE, row.cluster_id):
             raise PermissionDenied("Lifting a freeze needs “configure” there.")
-        freezes.lift(freeze_id=row.pk, by=actor_of(request), now=_now())
+        freezes.lift(freeze_id=row.pk, by=actor_of(request), now=db_now())
         row.refresh_from_db()
         return Response(shapes.FreezeSerializer(row).data)
 

@@ -18,6 +18,7 @@ from django.http.request import split_domain_port, validate_host
 
 from decisions.doors import addresses, extender, refusals
 from decisions.services.clock import NEAR
+from deschedui.forwarded import caller_address
 from deschedui.logs import mask_door_tokens
 
 Scope = MutableMapping[str, Any]
@@ -111,7 +112,12 @@ def _knock(scope: Scope) -> extender.Knock:
         method=scope["method"],
         segments=addresses.door(scope["path"]) or (),
         authorization=_header(scope, b"authorization"),
-        address=(scope.get("client") or ("", 0))[0],
+        address=caller_address(
+            (scope.get("client") or ("", 0))[0],
+            ",".join(_values(scope, b"x-forwarded-for")),
+            trusted=settings.ENV.trusted_proxies,
+        )
+        or "",
     )
 
 

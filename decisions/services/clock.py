@@ -1,10 +1,14 @@
 """The database's clock: one clock for all workers, so that a lease means the same to each of them."""
 
-from datetime import UTC, datetime
-from typing import Protocol
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
 
 from django.db import connection
 from django.db.models.functions import Now
+
+HEARD_SECONDS: Final = 10.0
 
 
 class Clock(Protocol):
@@ -41,3 +45,31 @@ DATABASE = DatabaseClock()
 def db_now() -> datetime:
     """The time on the database's clock."""
     return DATABASE.now()
+
+
+class NearClock:
+    """The database's time as this process last heard it, carried on by its monotonic clock.
+
+    For doors, which are asked too often to ask on. A clock of this machine that is off, or set, changes nothing.
+    """
+
+    def __init__(
+        self, ask: Callable[[], datetime] = db_now, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._ask, self._monotonic = ask, monotonic
+        self._heard: tuple[datetime, float] | None = None
+
+    def now(self) -> datetime:
+        """The database's time; this machine's until it was heard once."""
+        if self._heard is None:
+            return datetime.now(UTC)
+        told, at = self._heard
+        return told + timedelta(seconds=self._monotonic() - at)
+
+    def listen(self) -> None:
+        """Ask the database, where that was not done within the last 10 s."""
+        if self._heard is None or self._monotonic() - self._heard[1] > HEARD_SECONDS:
+            self._heard = self._ask(), self._monotonic()
+
+
+NEAR = NearClock()

@@ -7,7 +7,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 
 from decisions.models import Decision, Permission, TeamReason, Verdict
 from decisions.queries import decision as decision_query
@@ -15,6 +14,7 @@ from decisions.queries import sentences
 from decisions.queries.inbox import Row, as_rows, related
 from decisions.queries.sentences import listed, plural
 from decisions.services import verdicts
+from decisions.services.clock import db_now
 from decisions.services.errors import Invalid, Refused
 from decisions.web.decision import cooldowns, found, row_context
 from decisions.web.pages import access_of, actor_of, came_from, is_fragment, page, person_of
@@ -65,9 +65,7 @@ def _picked(request: HttpRequest, values: Iterable[str]) -> list[Picked]:
         .filter(pk__in=pairs)
         .order_by("namespace", "workload", "pod_name", "pk")
     )
-    return [
-        Picked(row, pairs[row.decision.pk]) for row in as_rows(list(related(rows)), access, timezone.now())
-    ]
+    return [Picked(row, pairs[row.decision.pk]) for row in as_rows(list(related(rows)), access, db_now())]
 
 
 def summary_of(decisions: Sequence[Decision]) -> str:
@@ -124,7 +122,7 @@ def _who_ask_for(request: HttpRequest, pk: str) -> list[Picked]:
     rows = access.decisions(Permission.VIEW).filter(
         cluster_id=one.cluster_id, pod_uid=one.pod_uid, verdict=Verdict.PENDING
     )
-    return [Picked(row, row.decision.version) for row in as_rows(list(related(rows)), access, timezone.now())]
+    return [Picked(row, row.decision.version) for row in as_rows(list(related(rows)), access, db_now())]
 
 
 def _confirm(
@@ -178,7 +176,7 @@ def apply(request: HttpRequest) -> HttpResponse:
 def _apply(request: HttpRequest, picked: Picked, *, denying: bool, reason: str) -> Result:
     if picked.problem:
         return Result(picked.row, done=False, sentence=picked.problem)
-    pk, now = picked.row.decision.pk, timezone.now()
+    pk, now = picked.row.decision.pk, db_now()
     by = actor_of(request)
     try:
         if denying:
@@ -205,4 +203,4 @@ def _apply(request: HttpRequest, picked: Picked, *, denying: bool, reason: str) 
 
 def _again(request: HttpRequest, pk: int) -> Row:
     rows = related(access_of(request).decisions(Permission.VIEW).filter(pk=pk))
-    return as_rows(list(rows), access_of(request), timezone.now())[0]
+    return as_rows(list(rows), access_of(request), db_now())[0]

@@ -7,7 +7,6 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 
 from decisions.models import Cluster, Cycle, CycleKind, CycleState, Decision, Eviction, Permission, Verdict
 from decisions.models.documents import Nominated
@@ -15,6 +14,7 @@ from decisions.queries import cycles as query
 from decisions.queries import sentences
 from decisions.queries.history import parse_time
 from decisions.services import cycles as service
+from decisions.services.clock import db_now
 from decisions.services.errors import Refused
 from decisions.web.context import shell_of
 from decisions.web.pages import access_of, actor_of, back, page
@@ -63,7 +63,7 @@ def took(cycle: Cycle) -> str:
     """How long it ran, or runs."""
     if cycle.state == CycleState.SKIPPED:
         return ""
-    seconds = ((cycle.finished_at or timezone.now()) - cycle.started_at).total_seconds()
+    seconds = ((cycle.finished_at or db_now()) - cycle.started_at).total_seconds()
     return sentences.ms(seconds * 1000) if seconds < 60 else sentences.duration(seconds)
 
 
@@ -167,7 +167,7 @@ def start(request: HttpRequest) -> HttpResponse:
         return back(request)
     kind = CycleKind.DRY_RUN if request.POST.get("kind") == "dry" else CycleKind.MANUAL
     try:
-        started = service.start(cluster_id=cluster.pk, kind=kind, by=actor_of(request), now=timezone.now())
+        started = service.start(cluster_id=cluster.pk, kind=kind, by=actor_of(request), now=db_now())
     except Refused as refusal:
         messages.warning(request, str(refusal))
         return redirect(f"{reverse('cycles')}?cluster={cluster.name}")

@@ -8,7 +8,6 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.utils import timezone
 
 from decisions.models import Decision, Permission, TeamReason, Verdict
 from decisions.queries import decision as query
@@ -16,6 +15,7 @@ from decisions.queries import sentences
 from decisions.queries.inbox import Row, row_of
 from decisions.queries.people import who_may
 from decisions.services import evictions, verdicts
+from decisions.services.clock import db_now
 from decisions.services.errors import Conflict, Invalid, Refused
 from decisions.web.pages import access_of, actor_of, came_from, is_fragment, page, person_of
 
@@ -60,7 +60,7 @@ def why(request: HttpRequest, pk: int) -> HttpResponse:
     if not is_fragment(request):
         return redirect(each)
     access = access_of(request)
-    return render(request, "_why.html", {"story": query.story(each, access, timezone.now())})
+    return render(request, "_why.html", {"story": query.story(each, access, db_now())})
 
 
 @answers(Permission.DECIDE, "POST")
@@ -83,7 +83,7 @@ def approve(request: HttpRequest, each: Decision) -> HttpResponse:
             version=version,
             by=actor_of(request),
             undo_seconds=each.cluster.settings.undo_seconds,
-            now=timezone.now(),
+            now=db_now(),
         ),
         done=f"Approved: {each.pod} in {each.cluster.name} will be evicted.",
     )
@@ -103,7 +103,7 @@ def deny(request: HttpRequest, each: Decision) -> HttpResponse:
             by=actor_of(request),
             reason=request.POST.get("reason", ""),
             cooldown_seconds=_cooldown(request),
-            now=timezone.now(),
+            now=db_now(),
         ),
         mode="deny",
         done=f"Denied: {each.pod} in {each.cluster.name} stays.",
@@ -116,7 +116,7 @@ def undo(request: HttpRequest, each: Decision) -> HttpResponse:
     return _answer(
         request,
         each,
-        lambda: verdicts.undo(decision_id=each.pk, by=actor_of(request), now=timezone.now()),
+        lambda: verdicts.undo(decision_id=each.pk, by=actor_of(request), now=db_now()),
         done=f"Undone: {each.pod} waits again.",
     )
 
@@ -128,7 +128,7 @@ def take_back(request: HttpRequest, each: Decision) -> HttpResponse:
         return redraw(
             request,
             each,
-            mode="take-back" if row_of(each, access_of(request), timezone.now()).recallable else "",
+            mode="take-back" if row_of(each, access_of(request), db_now()).recallable else "",
         )
     return _answer(
         request,
@@ -138,7 +138,7 @@ def take_back(request: HttpRequest, each: Decision) -> HttpResponse:
             by=actor_of(request),
             reason=request.POST.get("reason", ""),
             cooldown_seconds=_cooldown(request),
-            now=timezone.now(),
+            now=db_now(),
         ),
         mode="take-back",
         done=f"Taken back: {each.pod} in {each.cluster.name} stays.",
@@ -173,7 +173,7 @@ def _override(request: HttpRequest, each: Decision) -> Decision:
         )
         raise Conflict(each, sentence) from error
     return verdicts.override(
-        decision_id=each.pk, by=actor_of(request), reason=reason, pod_exists=exists, now=timezone.now()
+        decision_id=each.pk, by=actor_of(request), reason=reason, pod_exists=exists, now=db_now()
     )
 
 
@@ -183,7 +183,7 @@ def retry(request: HttpRequest, each: Decision) -> HttpResponse:
     return _answer(
         request,
         each,
-        lambda: evictions.retry_failed(decision_id=each.pk, by=actor_of(request), now=timezone.now()),
+        lambda: evictions.retry_failed(decision_id=each.pk, by=actor_of(request), now=db_now()),
         done=f"{each.pod} is queued again.",
     )
 
@@ -194,7 +194,7 @@ def go_on(request: HttpRequest, each: Decision) -> HttpResponse:
     return _answer(
         request,
         each,
-        lambda: evictions.go_on(decision_id=each.pk, by=actor_of(request), now=timezone.now()),
+        lambda: evictions.go_on(decision_id=each.pk, by=actor_of(request), now=db_now()),
         done=f"{each.pod} goes on.",
     )
 
@@ -312,7 +312,7 @@ def cooldowns(default: int) -> list[tuple[str, str]]:
 
 def page_context(request: HttpRequest, each: Decision, *, mode: str = "", notice: str = "") -> dict[str, Any]:
     """The decision's whole page."""
-    story = query.story(each, access_of(request), timezone.now())
+    story = query.story(each, access_of(request), db_now())
     return {
         "story": story,
         "row": story.row,

@@ -10,10 +10,10 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 
 from decisions.models import Cluster, Permission, PolicyVersion
 from decisions.services import policies
+from decisions.services.clock import db_now
 from decisions.services.errors import Refused
 from decisions.web.context import shell_of
 from decisions.web.pages import access_of, actor_of, page
@@ -116,7 +116,7 @@ def store(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied(f"Only an admin of all of {cluster.name} may change its policy.")
     text = request.POST.get("text", "")
     try:
-        version = policies.save_text(cluster=cluster, text=text, by=actor_of(request), now=timezone.now())
+        version = policies.save_text(cluster=cluster, text=text, by=actor_of(request), now=db_now())
     except Refused as refusal:
         checked = policies.validate(text[: policies.MAX_BYTES])
         more = {

@@ -16,7 +16,6 @@ from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 
 from decisions.models import (
     ApiToken,
@@ -96,7 +95,7 @@ def settings_context(
         "secret": getattr(request, "shown_once", None),
         "wrong": wrong,
         "typed": typed or {},
-        "in_half_a_year": (timezone.now() + timedelta(days=180)).date().isoformat(),
+        "in_half_a_year": (db_now() + timedelta(days=180)).date().isoformat(),
         "page": "settings",
     }
 
@@ -183,7 +182,7 @@ def _must(*, allowed: bool, sentence: str) -> None:
 def _state_of(verb: str) -> Handler:
     def handle(request: HttpRequest) -> tuple[str, str]:
         cluster = _cluster(request)
-        _verbs[verb][0](cluster=cluster, by=actor_of(request), now=timezone.now())
+        _verbs[verb][0](cluster=cluster, by=actor_of(request), now=db_now())
         return f"cluster-{cluster.name}", _verbs[verb][1].format(cluster.name)
 
     return handle
@@ -219,9 +218,7 @@ def _connection_fields(request: HttpRequest) -> dict[str, Any]:
 
 def _connection(request: HttpRequest) -> tuple[str, str]:
     cluster = _cluster(request)
-    cluster_service.change(
-        cluster=cluster, by=actor_of(request), now=timezone.now(), **_connection_fields(request)
-    )
+    cluster_service.change(cluster=cluster, by=actor_of(request), now=db_now(), **_connection_fields(request))
     return f"cluster-{cluster.name}", f"{cluster.name} is changed."
 
 
@@ -229,16 +226,14 @@ def _add_cluster(request: HttpRequest) -> tuple[str, str]:
     allowed = _everything(request, Permission.CONFIGURE)
     _must(allowed=allowed, sentence="Only an admin of all clusters may add one.")
     name = request.POST.get("name", "").strip()
-    cluster_service.create(name=name, by=actor_of(request), now=timezone.now(), **_connection_fields(request))
+    cluster_service.create(name=name, by=actor_of(request), now=db_now(), **_connection_fields(request))
     return f"cluster-{name}", f"{name} is added. It only observes until you arm it."
 
 
 def _settings(request: HttpRequest) -> tuple[str, str]:
     cluster = _cluster(request)
     changes = read_settings(request.POST.dict())
-    cluster_service.change_settings(
-        cluster=cluster, changes=changes, by=actor_of(request), now=timezone.now()
-    )
+    cluster_service.change_settings(cluster=cluster, changes=changes, by=actor_of(request), now=db_now())
     return f"cluster-{cluster.name}", f"The settings of {cluster.name} are changed."
 
 
@@ -250,7 +245,7 @@ def _freeze(request: HttpRequest) -> tuple[str, str]:
         allowed = _everything(request, Permission.DECIDE)
         _must(allowed=allowed, sentence="Freezing all clusters takes a role in all of them.")
     row = freezes.freeze(
-        cluster=cluster, by=actor_of(request), reason=request.POST.get("reason", ""), now=timezone.now()
+        cluster=cluster, by=actor_of(request), reason=request.POST.get("reason", ""), now=db_now()
     )
     calls, told = sentences.plural(row.calls_in_flight, "call"), sentences.plural(row.callers_told, "caller")
     return "freeze", f"Frozen. {calls} already in flight, {told} had heard a yes."
@@ -269,12 +264,12 @@ def _lift(request: HttpRequest) -> tuple[str, str]:
         else _everything(request, Permission.CONFIGURE)
     )
     _must(allowed=may, sentence="Lifting a freeze takes an admin.")
-    freezes.lift(freeze_id=row.pk, by=actor_of(request), now=timezone.now())
+    freezes.lift(freeze_id=row.pk, by=actor_of(request), now=db_now())
     return "freeze", "Lifted: evictions go on."
 
 
 def _add_caller(request: HttpRequest) -> tuple[str, str]:
-    cluster, post, now = _cluster(request), request.POST, timezone.now()
+    cluster, post, now = _cluster(request), request.POST, db_now()
     caller = access_service.register_caller(
         name=post.get("name", ""),
         cluster=cluster,
@@ -302,7 +297,7 @@ def _caller(request: HttpRequest) -> Caller:
 
 def _rotate(request: HttpRequest) -> tuple[str, str]:
     caller = _caller(request)
-    _, secret = access_service.rotate_caller_token(caller=caller, by=actor_of(request), now=timezone.now())
+    _, secret = access_service.rotate_caller_token(caller=caller, by=actor_of(request), now=db_now())
     _show_once(request, of=f"caller {caller.name}", token=secret, verb=caller.verb)
     return (
         "callers",
@@ -312,7 +307,7 @@ def _rotate(request: HttpRequest) -> tuple[str, str]:
 
 def _revoke_caller(request: HttpRequest) -> tuple[str, str]:
     caller = _caller(request)
-    access_service.revoke_caller(caller_id=caller.pk, by=actor_of(request), now=timezone.now())
+    access_service.revoke_caller(caller_id=caller.pk, by=actor_of(request), now=db_now())
     return "callers", f"{caller.name} is revoked: it hears no to everything from now on."
 
 
@@ -320,7 +315,7 @@ def _revoke_caller_token(request: HttpRequest) -> tuple[str, str]:
     token = CallerToken.objects.select_related("caller").filter(pk=_pk(request)).first()
     if token is None or not access_of(request).may(Permission.CONFIGURE, token.caller.cluster_id):
         raise Http404("There is no such token, or none that you may configure.")
-    access_service.revoke_caller_token(token_id=token.pk, by=actor_of(request), now=timezone.now())
+    access_service.revoke_caller_token(token_id=token.pk, by=actor_of(request), now=db_now())
     return "callers", f"The token {token} is revoked."
 
 
@@ -339,7 +334,7 @@ def _bind(request: HttpRequest) -> tuple[str, str]:
         clusters=_clusters_named(post.getlist("clusters")),
         namespaces=words(post.get("namespaces", "")),
         by=actor_of(request),
-        now=timezone.now(),
+        now=db_now(),
     )
     return "roles", "The role is given."
 
@@ -355,12 +350,12 @@ def _clusters_named(names: list[str]) -> list[Cluster]:
 def _unbind(request: HttpRequest) -> tuple[str, str]:
     allowed = _everything(request, Permission.CONFIGURE)
     _must(allowed=allowed, sentence="Only an admin of all clusters may take roles away.")
-    access_service.unbind_role(binding_id=_pk(request), by=actor_of(request), now=timezone.now())
+    access_service.unbind_role(binding_id=_pk(request), by=actor_of(request), now=db_now())
     return "roles", "The role is taken away."
 
 
 def _add_token(request: HttpRequest) -> tuple[str, str]:
-    post, now, person = request.POST, timezone.now(), person_of(request)
+    post, now, person = request.POST, db_now(), person_of(request)
     expires = a_day(post.get("expires", "")) or now + timedelta(days=90)
     token, secret = access_service.create_api_token(
         owner=person,
@@ -378,7 +373,7 @@ def _revoke_token(request: HttpRequest) -> tuple[str, str]:
     token = _tokens(request).filter(pk=_pk(request)).first()
     if token is None:
         raise Http404("There is no such token, or none that you may revoke.")
-    access_service.revoke_api_token(token_id=token.pk, by=actor_of(request), now=timezone.now())
+    access_service.revoke_api_token(token_id=token.pk, by=actor_of(request), now=db_now())
     return "tokens", f"Token {token.name} is revoked."
 
 
@@ -388,14 +383,14 @@ def _add_reason(request: HttpRequest) -> tuple[str, str]:
     text = request.POST.get("text", "").strip()
     if not text or len(text) > 200:
         raise Invalid("A reason has 1 to 200 characters.", "text")
-    cluster_service.add_team_reason(text=text, by=actor_of(request), now=timezone.now())
+    cluster_service.add_team_reason(text=text, by=actor_of(request), now=db_now())
     return "reasons", "The reason is one key away now."
 
 
 def _remove_reason(request: HttpRequest) -> tuple[str, str]:
     allowed = access_of(request).may_somewhere(Permission.CONFIGURE)
     _must(allowed=allowed, sentence="Only an admin may take reasons away.")
-    cluster_service.remove_team_reason(reason_id=_pk(request), by=actor_of(request), now=timezone.now())
+    cluster_service.remove_team_reason(reason_id=_pk(request), by=actor_of(request), now=db_now())
     return "reasons", "The reason is taken away."
 
 

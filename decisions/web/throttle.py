@@ -7,7 +7,6 @@ Tried while locked, nothing is counted. ``manage.py axes_reset_username`` opens 
 API tokens are not counted: 256 random bits cannot be guessed; what does not look like one costs no query.
 """
 
-import ipaddress
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from django.utils import timezone
 
 from decisions.services import timeline
 from decisions.services.actors import Actor
+from deschedui.forwarded import caller_address
 
 FROM_ANYWHERE: Final = 4
 Credentials = dict[str, Any]
@@ -44,17 +44,8 @@ def _failures(attempts: "QuerySet[Any]") -> int:
 
 def address_of(request: HttpRequest) -> str | None:
     """Who calls. ``X-Forwarded-For`` counts as far as ``DESCHEDUI_TRUSTED_PROXIES`` of ours have written it."""
-    written = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
-    trusted = settings.ENV.trusted_proxies
-    claimed = written[-trusted] if 0 < trusted <= len(written) else ""
-    return _address(claimed) or _address(request.META.get("REMOTE_ADDR", ""))
-
-
-def _address(text: str) -> str | None:
-    try:
-        return str(ipaddress.ip_address(text.strip()))
-    except ValueError:
-        return None
+    written = request.META.get("HTTP_X_FORWARDED_FOR", "")
+    return caller_address(request.META.get("REMOTE_ADDR", ""), written, trusted=settings.ENV.trusted_proxies)
 
 
 def locked_until(request: HttpRequest, credentials: Credentials | None) -> datetime:

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.conf import settings
 from django.db import OperationalError
 from django.test import override_settings
 
@@ -154,3 +155,18 @@ def test_concurrent_questions_make_one_decision(transactional_db: None, cluster:
 
     answers = asyncio.run(crowd())
     assert {answer.json()["decision"] for answer in answers} == {Decision.objects.get().pk}
+
+
+@pytest.mark.parametrize(("proxies", "allowed"), [(0, False), (1, True)])
+def test_behind_a_proxy_of_ours_a_token_is_bound_to_who_asked_it(
+    transactional_db: None, cluster: Cluster, proxies: int, allowed: bool
+) -> None:
+    _, token = register(cluster, networks=["10.0.0.0/8"])
+    with override_settings(ENV=settings.ENV.model_copy(update={"trusted_proxies": proxies})):
+        said = post(
+            "/doors/evict",
+            pod_body(),
+            authorization=f"Bearer {token}",
+            **{"x-forwarded-for": "8.8.8.8, 10.1.2.3"},
+        ).json()["reason"]
+    assert (said != "this token may not be used from this address") is allowed
