@@ -499,15 +499,14 @@ def displace(decision: Decision, *, by: Actor, now: datetime) -> None:
         OPEN, cluster_id=decision.cluster_id, pod_uid=decision.pod_uid, asker=decision.asker
     ).exclude(pk=decision.pk)
     for other in others:
-        evictions.recall(other.pk, now=now)
+        told = evictions.recall(other.pk, now=now)
         won = Decision.objects.filter(OPEN, pk=other.pk, eviction=Eviction.NONE).update(
             verdict=Verdict.WITHDRAWN, expires_at=None, updated_at=now, version=F("version") + 1
         )
         if not won:
             raise Conflict(other, f"Decision {other.pk} for this pod is being carried out already.")
-        timeline.append(
-            other.pk, Event.WITHDRAWN, by=by, at=now, reason=f"decision {decision.pk} takes its place"
-        )
+        reason = f"decision {decision.pk} takes its place"
+        timeline.append(other.pk, Event.WITHDRAWN, by=by, at=now, reason=reason, detail=_may_have_acted(told))
     _refuse_while_denied(decision, now)
 
 

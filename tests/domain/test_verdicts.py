@@ -648,6 +648,21 @@ def test_an_override_takes_the_place_of_what_is_open(denied: Decision, cluster: 
     assert f"decision {denied.pk} takes its place" in last_line(other).reason
 
 
+def test_an_override_of_what_a_caller_heard_says_that_it_may_have_acted(
+    denied: Decision, cluster: Cluster, ada: User
+) -> None:
+    told = make_decision(
+        cluster,
+        pod_uid="u1",
+        verdict=Verdict.ALLOWED,
+        eviction=Eviction.DELEGATED,
+        executor=Executor.ASKER,
+        expires_at=at(3600),
+    )
+    override(denied, ada)
+    assert last_line(told).detail == {"caller_may_have_acted": True}
+
+
 @pytest.mark.parametrize("status", [Eviction.EVICTING, Eviction.ACCEPTED, Eviction.IN_BACKGROUND])
 def test_an_override_is_refused_while_that_one_is_under_way(
     denied: Decision, cluster: Cluster, ada: User, status: str
