@@ -18,6 +18,7 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _CONFIGMAP = re.compile(r"[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9.-]{0,252}/[A-Za-z0-9._-]{1,253}")
 _LONGEST = {"kubeconfig": 500, "context": 200, "policy_file": 500, "policy_configmap": 600}
 _FIELDS = ("in_cluster", "kubeconfig", "context", "policy_file", "policy_configmap", "interval_seconds")
+_REACHED_BY = {"in_cluster", "kubeconfig", "context"}
 
 
 # --- making and setting up --------------------------------------------------------------------------------
@@ -85,7 +86,9 @@ def change(*, cluster: Cluster, by: Actor, now: datetime, **fields: Any) -> Clus
             return row
         if "interval_seconds" in changes and row.next_cycle_at is not None:
             row.next_cycle_at = min(row.next_cycle_at, now + timedelta(seconds=row.interval_seconds))
-        row.save(update_fields=[*changes, "next_cycle_at"])
+        if _REACHED_BY & changes.keys():
+            row.lease_checked_by = ""  # It may be another cluster now; the Lease that was ours is not there.
+        row.save(update_fields=[*changes, "next_cycle_at", "lease_checked_by"])
         timeline.audit("cluster changed", at=now, by=by, cluster=row, subject=row.name, detail=changes)
     return row
 

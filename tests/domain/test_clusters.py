@@ -1,8 +1,11 @@
 """Clusters: made, set up, armed and paused, each change audited."""
 
+from typing import Any
+
 import pytest
 
 from decisions.models import AuditEntry, Cluster, Decision, Eviction, Verdict
+from decisions.queries.installation import in_order
 from decisions.services import clusters
 from decisions.services.actors import Actor
 from decisions.services.errors import Invalid
@@ -141,3 +144,13 @@ def test_changing_nothing_is_not_audited(cluster: Cluster) -> None:
 def test_an_unknown_field_is_refused(cluster: Cluster) -> None:
     with pytest.raises(Invalid, match="no field armed"):
         clusters.change(cluster=cluster, armed=True, by=ROOT, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("fields", "holds"), [({"context": "elsewhere"}, False), ({"interval_seconds": 60}, True)]
+)
+def test_a_check_of_the_lease_holds_for_the_cluster_that_was_asked(
+    cluster: Cluster, fields: dict[str, Any], holds: bool
+) -> None:
+    clusters.change(cluster=cluster, by=ROOT, now=NOW, **fields)
+    assert Cluster.objects.filter(in_order(NOW), pk=cluster.pk).exists() is holds
