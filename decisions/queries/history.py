@@ -232,4 +232,3 @@ def _value(row: Decision, name: str) -> object:
         return row.cluster.name
     value = getattr(row, name)
     return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
-
