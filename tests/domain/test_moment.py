@@ -50,7 +50,14 @@ def test_another_policy_and_a_new_protection_are_differences() -> None:
 
 
 def test_who_looks_again_is_shown_the_numbers_of_now() -> None:
-    forecast = {"ready": 5, "desired": 6, "ready_after": 4, "owner_ready": 3, "owner_desired": 4, "fits_on": []}
+    forecast = {
+        "ready": 5,
+        "desired": 6,
+        "ready_after": 4,
+        "owner_ready": 3,
+        "owner_desired": 4,
+        "fits_on": [],
+    }
     shown = moment.shown_again(forecast, Now(ready=1, desired=4, policy=("1", "2"), policy_id=2), NOW)
     assert (shown["ready"], shown["ready_after"], shown["owner_ready"]) == (3, 2, 1)
     assert (shown["policy"], shown["read_at"], shown["fits_on"]) == (2, NOW.isoformat(), [])
