@@ -20,7 +20,7 @@ Factory = Callable[[], asyncio.BaseProtocol]
 class DoorLoop(asyncio.SelectorEventLoop):
     """asyncio's own, but for the end of its servers."""
 
-    async def create_server(self, protocol_factory: Factory, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]  # asyncio.Server is final
+    async def create_server(self, protocol_factory: Factory, *args: Any, **kwargs: Any) -> Any:
         """A server as asyncio's, whose ``close`` loses nobody."""
         server = await super().create_server(protocol_factory, *args, **kwargs)
         return _TakesAll(self, server, protocol_factory)
