@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from http import HTTPStatus
 from typing import Any, Concatenate, ParamSpec, cast
 from urllib.parse import urlsplit
 
@@ -70,9 +71,28 @@ def page(*methods: str) -> Callable[[View[P]], View[P]]:
 
         allowed = list(methods or ("GET",))
         guard = require_http_methods([*allowed, "HEAD"] if "GET" in allowed else allowed)
-        return cast("View[P]", guard(guarded))
+        return _with_a_page_for_readers(cast("View[P]", guard(guarded)))
 
     return decorate
+
+
+def _with_a_page_for_readers(view: View[P]) -> View[P]:
+    """Who opens an address that only takes forms gets a page: for a bare 405 browsers show one about a broken site."""
+
+    @wraps(view)
+    def explained(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        response = view(request, *args, **kwargs)
+        if (
+            response.status_code != HTTPStatus.METHOD_NOT_ALLOWED
+            or request.method != "GET"
+            or is_fragment(request)
+        ):
+            return response
+        shown = render(request, "405.html", status=HTTPStatus.METHOD_NOT_ALLOWED)
+        shown["Allow"], shown["Cache-Control"] = response["Allow"], "no-store"
+        return shown
+
+    return cast("View[P]", explained)
 
 
 def show(

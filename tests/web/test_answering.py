@@ -153,7 +153,9 @@ def test_a_strangers_post_finds_nothing(as_stranger: Client, make: Make) -> None
 
 def test_a_get_never_approves(as_ada: Client, make: Make) -> None:
     decision = make()
-    assert as_ada.get(f"/d/{decision.pk}/approve").status_code == 405
+    answer = as_ada.get(f"/d/{decision.pk}/approve")
+    assert (answer.status_code, answer["Allow"]) == (405, "POST")
+    assert "shows no page. Nothing was changed. To the inbox" in text_of(answer)
     assert verdict_of(decision) == Verdict.PENDING
 
 

@@ -151,6 +151,7 @@ urlpatterns = [path("breaks", breaks), path("suspects", suspects), *real_urls]
 def test_errors_of_ours_have_them(db: None, address: str, status: int) -> None:
     response = Client(raise_request_exception=False).get(address)
     assert response.status_code == status
+    assert "To the inbox" in response.content.decode()
     assert_closed(response)
 
 
