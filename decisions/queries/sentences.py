@@ -170,7 +170,7 @@ def outcome(decision: Decision) -> str:
         return "Left alone this cycle (failPolicy Ignore); asked again in the next one."
     if decision.verdict == Verdict.EXPIRED:
         return "Nobody answered in time." if decision.rule == Rule.TIME else "Not carried out in time."
-    return "Withdrawn: nobody asks for it any more."
+    return "Withdrawn; the timeline says why."
 
 
 _BY_FAILURE: Final[Mapping[str, str]] = {"malformed": "the rule that a malformed answer is never a yes"}
@@ -362,7 +362,7 @@ _EVICTION_STEPS: Final[Mapping[str, str]] = {
     "pdb_not_processed": "The PDB is new to its controller; it is tried again when the API server says.",
     "pdb_unusable": "Repair the PDB (its disruptedPods or its allowance); it is tried again by itself.",
     "several_pdbs": "The Eviction API refuses a pod that several PDBs cover: remove all but one, then try again.",
-    "lease": "It goes on by itself when the Lease can be written again; the bar above says what is missing.",
+    "lease": "It goes on by itself once the Lease can be written; while something is missing, a bar above says what.",
     "throttled": "The API server is busy; the whole cluster's carry-out slows down and goes on by itself.",
     "in_background": "Whoever moves the pod in the background ends it; this is watched.",
     "webhook_blocked": "An admission webhook asks to wait; it is tried again from every 30 s.",
@@ -384,6 +384,9 @@ def eviction_advice(decision: Decision) -> Advice:
     if decision.eviction in {Eviction.EVICTED, Eviction.ACCEPTED} and not decision.unconfirmed:
         return Advice("", "")
     if decision.eviction == Eviction.EVICTED or not (decision.cause or decision.message):
+        return Advice("", "")
+    # What it waited for while it was queued: withdrawn, denied or being sent it waits for no Lease.
+    if decision.cause == "lease" and decision.eviction != Eviction.QUEUED:
         return Advice("", "")
     text = decision.message or decision.cause.replace("_", " ")
     if decision.eviction == Eviction.BLOCKED and decision.pdb:  # whom it is blocked by is said beside it

@@ -100,8 +100,8 @@ def _freeze_bar(freeze: Freeze) -> Bar:
 _WHAT_TO_DO = {
     Stop.FOREIGN: "Find out which installation is the right one and end the other; if it is this one, an admin says so "
     "under Settings.",
-    Stop.AHEAD: "What was decided after the backup is not in this database. If nobody runs on a newer one, an admin "
-    "confirms this installation under Settings, and cycles nominate afresh.",
+    Stop.AHEAD: "If nobody runs on a newer database, an admin confirms this installation under Settings; cycles then "
+    "nominate afresh.",
     Stop.MISSING: "If no other installation works on this cluster, an admin confirms this one under Settings.",
 }
 
@@ -114,6 +114,7 @@ def _stop_bar(cluster: Cluster, now: datetime) -> Bar:
     confirmed = installation.is_confirmed(cluster, now)
     withdrawn = plural(cluster.stopped_withdrawn, "open decision")
     was = "was" if cluster.stopped_withdrawn == 1 else "were"
+    lost = " What was decided since is not in this database." if cluster.stopped == Stop.AHEAD else ""
     given = f" {cluster.confirmed_by} has confirmed this installation." if confirmed else ""
     waits = (
         "A worker takes the Lease over in a moment, at the latest when calls under way have ended (2 min)."
@@ -124,7 +125,7 @@ def _stop_bar(cluster: Cluster, now: datetime) -> Bar:
         tone="freeze",
         text=f"Cluster {cluster.name} has frozen itself",
         so=": no eviction leaves, callers hear no, no cycle starts",
-        why=f"{cluster.stopped_why.rstrip('.')}. {withdrawn} {was} withdrawn.{given}",
+        why=f"{cluster.stopped_why.rstrip('.')}. {withdrawn} {was} withdrawn.{lost}{given}",
         todo=waits if confirmed else _WHAT_TO_DO[Stop(cluster.stopped)],
         since=cluster.stopped_at,
         link=f"settings#cluster-{cluster.name}",

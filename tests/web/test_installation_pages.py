@@ -35,7 +35,7 @@ def test_every_page_says_what_happened_and_what_to_do(address: str, as_ada: Clie
     page = text_of(as_ada.get(address))
     assert "Cluster prod has frozen itself" in page
     assert "no eviction leaves, callers hear no, no cycle starts" in page
-    assert f"{WHY}. 1 open decision was withdrawn." in page
+    assert f"{WHY}. 1 open decision was withdrawn. What was decided since is not in this database." in page
     assert "an admin confirms this installation under Settings" in page
 
 

@@ -98,6 +98,17 @@ def test_each_answer_of_the_eviction_api_has_a_next_step(cause: EvictionCause) -
     assert found.next_step
 
 
+def test_only_what_is_queued_waits_for_the_lease() -> None:
+    waits = {"cause": "lease", "message": "the Lease cannot be checked"}
+    queued = decision(eviction="queued", verdict="allowed", **waits)
+    assert sentences.eviction_advice(queued).sentence == "The Lease cannot be checked"
+    assert sentences.eviction_advice(decision(eviction="none", verdict="withdrawn", **waits)).sentence == ""
+
+
+def test_a_withdrawal_has_many_reasons_and_claims_none() -> None:
+    assert sentences.outcome(decision(verdict="withdrawn")) == "Withdrawn; the timeline says why."
+
+
 @pytest.mark.parametrize("verdict", Verdict.values)
 def test_every_verdict_has_an_icon_and_a_word(verdict: str) -> None:
     look = sentences.look(decision(verdict=verdict))
