@@ -16,7 +16,7 @@ from decisions.web.pages import actor_of, page, person_of
 
 # Why somebody is at the sign-in, by the word in the address; only these are said.
 BECAUSE: Final = {
-    "ended": "Your session has ended: it was too long, or your password or your rights have changed. Sign in again.",
+    "ended": "Your session has ended: it lasted too long, or your password or your rights have changed. Sign in again.",
     "password": "Your password is changed, and every session of yours has ended. Sign in with the new one.",
 }
 
