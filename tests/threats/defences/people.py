@@ -81,7 +81,7 @@ DEFENCES: tuple[Defence, ...] = (
         "P10",
         "how many are trusted",
         cut(
-            "decisions/web/throttle.py",
+            "deschedui/forwarded.py",
             'written[-trusted] if 0 < trusted <= len(written) else ""',
             "written[0]",
         ),
