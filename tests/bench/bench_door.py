@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from deschedui import supervisor
 from tests.bench import processes
 from tests.bench.databases import DATABASES, database
 from tests.bench.demo_cluster import DemoCluster, demo_cluster
@@ -101,7 +102,7 @@ def _set_up(url: str, cluster: DemoCluster, waiting: list[dict[str, Any]], told:
 def _web(folder: Path, url: str) -> Iterator[int]:
     """The web process with its real server; gives its port."""
     port, settings = free_port(), "tests.bench.installation"
-    argv = ("uvicorn", "deschedui.asgi:application", "--port", str(port), "--no-access-log")
+    argv = supervisor.web(port).argv[2:]  # As it is deployed: with the doors' own protocol and loop.
     env = {
         "DESCHEDUI_DATABASE_URL": url,
         "DJANGO_SETTINGS_MODULE": settings,
