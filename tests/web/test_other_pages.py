@@ -462,3 +462,14 @@ def test_an_address_with_a_nul_is_refused_with_a_sentence(as_ada: Client, path: 
     response = as_ada.get(path)
     assert response.status_code == 400
     assert "NUL" in response.content.decode()
+
+
+def test_a_token_says_until_when_it_holds_and_that_it_does_no_more(as_admin: Client, admin: User) -> None:
+    given = {"what": "add-token", "name": "nightly report", "scopes": "read"}
+    as_admin.post("/settings/", given)
+    token = ApiToken.objects.get()
+    assert f"nightly report root read until {token.expires_at:%Y-%m-%d} never used" in text_of(
+        as_admin.get("/settings/")
+    )
+    ApiToken.objects.update(expires_at=timezone.now() - timedelta(days=2))
+    assert "nightly report root read expired 20" in text_of(as_admin.get("/settings/"))

@@ -104,7 +104,7 @@ def test_the_settings_page_shows_the_record(client: Client, admin: User, ada: Us
     call_command("verify_audit", stdout=StringIO())
     found = verification.verify(INSTALLATION)
     page = text_of(client.get("/settings/"))
-    assert f"installation 1 {found.hash[:16]} up to 1, 0s ago" in page
+    assert f"installation 1 entry {found.hash[:16]} whole up to 1, 0s ago" in page
     client.force_login(ada)
     assert found.hash[:16] not in text_of(client.get("/settings/"))
 
