@@ -86,7 +86,7 @@ class Campaigning:
         self._lift()
         since = time.monotonic()
         self._wait(
-            lambda: time.monotonic() - since > SETTLE_SECONDS and not list(judging.stuck(self._stuck_now())),
+            lambda: time.monotonic() - since > SETTLE_SECONDS and judging.is_settled(self._as_it_stands()),
             SETTLE_AT_MOST_SECONDS,
         )
 
@@ -139,9 +139,11 @@ class Campaigning:
             living=self.pods.living(time.time() - judging.OVERDUE_SECONDS),
         )
 
-    def _stuck_now(self) -> Campaign:
+    def _as_it_stands(self) -> Campaign:
+        """What says whether something is still under way."""
         return Campaign(
             database=collect.read_database(self.stage.database_url),
+            audit=tuple(collect.calls(self.stage.plane.evictions())),
             living=self.pods.living(time.time() - judging.OVERDUE_SECONDS),
         )
 

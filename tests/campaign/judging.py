@@ -336,6 +336,11 @@ def _is_on_record(story: Story, click: Clicked) -> bool:
     )
 
 
+def is_settled(campaign: Campaign) -> bool:
+    """Whether nothing is overdue, and every accepted eviction is on record: a lease may have to run out first."""
+    return not any(stuck(campaign)) and not any(_unrecorded(Story(campaign)))
+
+
 def _unrecorded(story: Story) -> Iterator[Finding]:
     """Evictions that the API server accepted and that no decision of that pod shows as such in the end."""
     ends: defaultdict[str, set[str]] = defaultdict(set)

@@ -24,7 +24,7 @@ from tests.campaign.accounts import (
     Signals,
     Span,
 )
-from tests.campaign.judging import Run, Verdict, judge, recovery, table
+from tests.campaign.judging import Run, Verdict, is_settled, judge, recovery, table
 
 POD = "uid-1"
 
@@ -243,6 +243,11 @@ def test_an_eviction_that_no_decision_shows_in_the_end_is_counted() -> None:
 def test_an_eviction_that_the_audit_log_does_not_have_is_a_count_of_its_own() -> None:
     verdict = judge(replace(ours(), audit=()))
     assert (verdict.failed, verdict.unaudited, judge(ours()).unaudited) == (0, 1, 0)
+
+
+def test_an_eviction_whose_lease_has_to_run_out_first_is_waited_for() -> None:
+    evicting = with_lines(ours(), eviction="evicting", lease_until=110.0)
+    assert (is_settled(ours()), is_settled(evicting)) == (True, False)
 
 
 # --- stuck ----------------------------------------------------------------------------------------------------
