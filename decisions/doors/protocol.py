@@ -74,6 +74,8 @@ class DoorProtocol(H11Protocol):
         self.conn = h11.Connection(h11.SERVER, HEAD_BYTES)
         self.timeout_keep_alive = KEPT_SECONDS
         self.ws_protocol_class = None
+        # uvicorn asks whether its logger has a handler, and the root's, which masks, is one.
+        self.access_log = self.access_log and self.config.access_log
         self._first = b""  # of the request whose head is being read
         self._ended = False  # the other side sends nothing more
         self._last_question = False
