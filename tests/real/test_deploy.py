@@ -212,6 +212,21 @@ def test_the_probes_ask_for_pages_that_exist(objects: list[Object]) -> None:
     assert {resolve(path).view_name for path in paths} == {"healthz", "livez"}
 
 
+def test_callers_find_a_door_also_while_the_database_is_away(objects: list[Object]) -> None:
+    """Web is not ready then; a caller with `ignorable: true` that finds nobody evicts."""
+    services = {each["metadata"]["name"]: each["spec"] for each in objects if each["kind"] == "Service"}
+    assert services["deschedui-doors"]["publishNotReadyAddresses"] is True
+    assert services["deschedui-doors"]["selector"] == services["deschedui-web"]["selector"]
+    config = next(
+        each["data"]
+        for each in objects
+        if each["kind"] == "ConfigMap" and "DESCHEDUI_PUBLIC_URL" in each["data"]
+    )
+    assert {"deschedui-doors", "deschedui-doors.deschedui"} <= set(
+        config["DESCHEDUI_ALLOWED_HOSTS"].split(",")
+    )
+
+
 def test_only_web_and_worker_get_a_token(objects: list[Object]) -> None:
     mounted = {
         spec["serviceAccountName"]: spec["automountServiceAccountToken"] for spec in pod_specs(objects)
