@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -64,10 +65,8 @@ def test_who_waits_to_be_taken_in_when_the_listener_closes_is_answered(callers: 
 def test_a_line_for_each_request_is_written_only_where_it_was_asked_for(wanted: bool) -> None:
     config = Config(_nobody, http=DoorProtocol, log_config=None, lifespan="off", access_log=wanted)
     config.load()
-    logging.getLogger(
-        "uvicorn.access"
-    ).propagate = True  # As Django's settings leave it: the root's handler masks.
-    assert (
-        DoorProtocol(config=config, server_state=ServerState(), app_state={}, _loop=DoorLoop()).access_log
-        is wanted
-    )
+    # As Django's settings leave it: the root's handler, which masks, is its own.
+    logging.getLogger("uvicorn.access").propagate = True
+    with closing(DoorLoop()) as loop:
+        made = DoorProtocol(config=config, server_state=ServerState(), app_state={}, _loop=loop)
+    assert made.access_log is wanted
