@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,10 @@ class RealCluster:
         items = self.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
         return [dict(item) for item in items]
 
+    def old_pods(self, namespace: str) -> None:
+        """Wait until all pods are older than a second, which the tests' policies call too old."""
+        self.wait(lambda: all(map(_is_old, self.pods(namespace))), "pods older than a second")
+
     def ready_pods(self, namespace: str, count: int) -> list[dict[str, Any]]:
         """Wait for exactly so many pods that are Ready and not ending, and return them."""
         self.wait(lambda: len(self._ready(namespace)) == count, f"{count} ready pods in {namespace}")
@@ -192,6 +197,11 @@ def _container() -> dict[str, Any]:
         "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
         "env": [{"name": "PASSWORD", "value": "hunter2"}],
     }
+
+
+def _is_old(pod: Mapping[str, Any]) -> bool:
+    created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
+    return datetime.now(UTC) - created > timedelta(seconds=2)
 
 
 def _is_ready(pod: Mapping[str, Any]) -> bool:

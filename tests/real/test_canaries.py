@@ -218,6 +218,7 @@ def deploy(real: RealCluster, canaries: Canaries, extender: str) -> str:
         f"/apis/apps/v1/namespaces/{namespace}/deployments", {"metadata": {"name": "web"}, "spec": spec}
     )
     real.ready_pods(namespace, 2)
+    real.old_pods(namespace)
     return namespace
 
 

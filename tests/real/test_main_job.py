@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -81,7 +80,7 @@ class Stage:
 
     def nominate(self, namespace: str) -> list[dict[str, Any]]:
         """Run a cycle, and return its decisions about the namespace."""
-        self.real.wait(lambda: all(map(is_old, self.real.pods(namespace))), "pods older than a second")
+        self.real.old_pods(namespace)
         self.product.run_cycle()
         found = self.product.decisions(namespace)
         assert found, f"nothing was nominated\n{self.product.logs()}"
@@ -110,11 +109,6 @@ def workload(name: str, labels: dict[str, str], **spec: Any) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": template, **spec},
     }
-
-
-def is_old(pod: dict[str, Any]) -> bool:
-    created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
-    return datetime.now(UTC) - created > timedelta(seconds=2)
 
 
 @pytest.fixture(scope="module")
