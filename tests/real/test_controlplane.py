@@ -94,5 +94,5 @@ def test_a_pod_takes_its_time_to_be_ready_where_it_says_so(real: RealCluster, sh
 def test_every_call_of_our_accounts_stands_in_the_audit_log(real: RealCluster) -> None:
     namespace = real.namespace()
     real.client("web").list_pdbs(namespace)
-    calls = [entry for entry in real.audit() if entry["objectRef"].get("namespace") == namespace]
+    calls = [entry for entry in real.audit() if entry.get("objectRef", {}).get("namespace") == namespace]
     assert [(entry["verb"], entry["user"]["username"]) for entry in calls] == [("list", WEB)]
