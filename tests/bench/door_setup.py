@@ -31,11 +31,12 @@ def main(kubeconfig: str, waiting: list[dict[str, Any]], told: list[dict[str, An
     now = filling.now()
     cluster = make_cluster(kubeconfig=kubeconfig)
     caller = access.register_caller(cluster=cluster, name="nightly", by=SYSTEM, now=now)
-    filling.fill(cluster, filling.people(), DECIDED, now=now)
+    ada = filling.people()
+    filling.fill(cluster, ada, DECIDED, now=now)
     for pod in waiting:
         _decision(cluster, caller, pod)
     for pod in told:
-        _decision(cluster, caller, pod, **_heard_a_yes())
+        _decision(cluster, caller, pod, decided_by=ada, **_heard_a_yes())
     filling.settle()
     _, secret = access.issue_caller_token(caller=caller, by=SYSTEM, now=now)
     return secret
