@@ -77,7 +77,7 @@ def _measure(url: str) -> Loads:
             requests = {
                 kind: [request("/doors/evict", body, token) for body in bodies[kind]] for kind in bodies
             }
-            requests["bare"] = [request("/bare", body) for body in bodies["waiting"]]
+            requests["bare"] = [request("/api/bare", body) for body in bodies["waiting"]]
             with _web(folder, url) as port:
                 return _in_turns(port, requests)
 
