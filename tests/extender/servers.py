@@ -7,6 +7,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from deschedui.extender.client import ExtenderClient
+from tests.extender.builders import args
+
 Behaviour = Callable[["Call"], Awaitable[None]]
 
 
@@ -126,3 +129,18 @@ async def _end(listening: asyncio.Server) -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+@contextmanager
+def sending_the_last() -> Iterator[tuple[list[bytes], ExtenderClient]]:
+    """A server that sends the last of a list of bytes and closes, and a client that asks it."""
+    sent: list[bytes] = []
+
+    async def behave(call: Call) -> None:
+        await call.send(sent[-1])
+        call.writer.close()
+
+    with serving(behave) as server:
+        given = args(urlPrefix=server.url, ignorable=False, httpTimeout="3s")
+        with ExtenderClient([given]) as client:
+            yield sent, client

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from deschedui.extender.client import ExtenderClient
 from deschedui.extender.outcomes import Effect
-from tests.extender.builders import args, ask_one
-from tests.extender.servers import Call, response, serving
+from tests.extender.builders import ask_one
+from tests.extender.servers import response, sending_the_last
 
 PIECES = st.sampled_from(
     [
@@ -35,16 +35,8 @@ PIECES = st.sampled_from(
 @pytest.fixture(scope="module")
 def noisy() -> Iterator[tuple[list[bytes], ExtenderClient]]:
     """A server that sends what the list holds and closes, and a client that asks it."""
-    sent: list[bytes] = []
-
-    async def behave(call: Call) -> None:
-        await call.send(sent[-1])
-        call.writer.close()
-
-    with serving(behave) as server:
-        given_args = args(urlPrefix=server.url, ignorable=False, httpTimeout="3s")
-        with ExtenderClient([given_args]) as client:
-            yield sent, client
+    with sending_the_last() as pair:
+        yield pair
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -21,8 +21,8 @@ from deschedui.extender.outcomes import (
     apply_policy,
     interpret_response,
 )
-from tests.extender.builders import args, ask_one
-from tests.extender.servers import Call, serving
+from tests.extender.builders import ask_one
+from tests.extender.servers import sending_the_last
 from tests.fuzz import examples
 
 KEYS = [
@@ -179,16 +179,8 @@ answers = st.builds(
 @pytest.fixture(scope="module")
 def asked() -> Iterator[tuple[list[bytes], ExtenderClient]]:
     """A server that sends the last of the list and closes, and a client that asks it."""
-    sent: list[bytes] = []
-
-    async def behave(call: Call) -> None:
-        await call.send(sent[-1])
-        call.writer.close()
-
-    with serving(behave) as server:
-        given_args = args(urlPrefix=server.url, ignorable=False, httpTimeout="3s")
-        with ExtenderClient([given_args]) as client:
-            yield sent, client
+    with sending_the_last() as pair:
+        yield pair
 
 
 @examples(120)
